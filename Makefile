@@ -1,0 +1,174 @@
+# `make test` sets everything up and runs every check; `make help` lists the rest.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+UV := .uv/bin/uv
+BIN := .venv/bin
+PYTHON := $(BIN)/python
+FORGE := node_modules/.bin/forge
+
+# Calls of `make invariants`, over all invariants together.
+CALLS ?= 1000000
+# More arguments for brownie's tests, such as ARGS="-k settle -x".
+ARGS ?=
+
+PYTHON_FILES := trainyard scripts tests benchmarks examples
+
+##@ Everything
+
+.PHONY: test
+test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-content ## Set up, then run every check
+
+.PHONY: demo
+demo: setup ## Walk one task through its life on a fresh chain
+	@$(PYTHON) -m scripts.fresh_chain scripts/demo.py
+
+##@ Set-up
+
+.PHONY: setup
+setup: .venv/.linked ## Install all that the repository needs, inside it
+
+.uv/.installed: locks/uv.txt
+	@command -v python3.11 >/dev/null || { \
+	  echo "Python 3.11 is missing. Install it (Debian: apt-get install python3.11 python3-pip; or pyenv install 3.11)." >&2; exit 1; }
+	@python3.11 -m pip --version >/dev/null 2>&1 || { \
+	  echo "pip of Python 3.11 is missing. Install it (Debian: apt-get install python3-pip; or python3.11 -m ensurepip --user)." >&2; exit 1; }
+	@echo "Installing uv ..."
+	@rm -rf .uv
+	@python3.11 -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --require-hashes --target .uv -r locks/uv.txt
+	@touch $@
+
+.venv/.installed: locks/dev.txt pyproject.toml | .uv/.installed
+	@echo "Installing Python packages ..."
+	@[ -x $(PYTHON) ] || $(UV) venv --quiet --python python3.11 .venv
+	@$(UV) pip sync --quiet --require-hashes locks/dev.txt
+	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+node_modules/.installed: package-lock.json .npmrc
+	@command -v node >/dev/null && command -v npm >/dev/null || { \
+	  echo "Node 20 with npm is missing. Install it (Debian: apt-get install nodejs npm; or a Node version manager)." >&2; exit 1; }
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' || { \
+	  echo "Node $$(node --version) is too old: version 20 or newer is needed." >&2; exit 1; }
+	@echo "Installing Node packages ..."
+	@npm ci --silent
+	@touch $@
+
+.venv/.linked: .venv/.installed node_modules/.installed scripts/toolchain/link.py scripts/toolchain/trainyard_toolchain.py package.json
+	@$(PYTHON) scripts/toolchain/link.py
+	@touch $@
+
+.PHONY: lock
+lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
+# Away from node_modules, from which npm would take packages over without their hashes.
+	@rm -rf build/npm-lock && mkdir -p build/npm-lock && cp package.json .npmrc build/npm-lock
+	@cd build/npm-lock && npm install --silent --package-lock-only
+	@$(PYTHON) -m scripts.strip_npm_lock build/npm-lock/package-lock.json package-lock.json
+	@$(UV) pip compile --quiet --upgrade $(COMPILE_FLAGS) --group dev pyproject.toml -o locks/dev.txt
+	@$(UV) pip compile --quiet $(COMPILE_FLAGS) -c locks/dev.txt pyproject.toml -o locks/runtime.txt
+COMPILE_FLAGS := --universal --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed
+	@rm -rf .uv .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+##@ Checks
+
+.PHONY: lint
+lint: setup ## Style, types and layers of the Python code
+	@$(BIN)/ruff check --quiet $(PYTHON_FILES)
+	@$(BIN)/ruff format --check --quiet $(PYTHON_FILES) || { echo "Run 'make format'." >&2; exit 1; }
+	@$(BIN)/mypy --strict --no-error-summary
+	@layers=$$($(BIN)/lint-imports 2>&1) || { echo "$$layers" >&2; exit 1; }
+	@echo "lint: ruff, mypy --strict and import-linter found nothing"
+
+.PHONY: format
+format: setup ## Format the Python code
+	@$(BIN)/ruff check --quiet --fix $(PYTHON_FILES) || true
+	@$(BIN)/ruff format --quiet $(PYTHON_FILES)
+
+.PHONY: test-unit
+test-unit: setup ## Unit tests
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit $(ARGS)
+PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q
+
+.PHONY: kubo
+kubo: setup ## A current Kubo in the user's cache; built once a machine, with Go
+	@$(PYTHON) -m trainyard.content.kubo_binary
+
+.PHONY: test-content
+test-content: kubo ## The content plane with real nodes, gateways and TensorFlow; leaks under one sanitizer
+	@$(PYTHON) -m tests.iptf_leak address
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integration -n 2 $(ARGS)
+
+.PHONY: leaks
+leaks: setup ## The plugin's own code under AddressSanitizer, ThreadSanitizer and valgrind
+	@$(PYTHON) -m tests.iptf_leak address thread $(if $(shell command -v valgrind),valgrind)
+
+.PHONY: test-contracts
+test-contracts: setup ## Contract tests: brownie on Ganache
+# A first load of the build writes artifacts that the next one removes: the two runners must not race for them.
+	@$(BIN)/brownie compile >/dev/null
+	@$(BIN)/brownie test $(ARGS) -n 2
+
+.PHONY: fuzz
+fuzz: setup ## Forge's fuzz tests and a few minutes of invariants
+	@$(FORGE) test
+
+.PHONY: invariants
+invariants: setup ## Forge's invariants with CALLS=1000000 calls in total
+	@$(PYTHON) -m scripts.run_invariants --calls $(CALLS)
+
+.PHONY: coverage
+coverage: setup ## Coverage of our contracts, with its gate
+	@mkdir -p build
+# Only what is asserted by hand counts, not what a campaign happens to pass by. The optimiser is off, so the
+# limits of gas are left to `make fuzz`.
+	@FOUNDRY_PROFILE=coverage $(FORGE) coverage --match-path 'tests/forge/unit/*.t.sol' --no-match-path '**/Gas.t.sol' --report lcov --report-file build/lcov.info >build/coverage.log 2>&1 || { cat build/coverage.log >&2; exit 1; }
+	@$(PYTHON) -m scripts.check_coverage build/lcov.info
+
+.PHONY: slither
+slither: setup ## Static analysis: no High or Medium finding without a reason
+	@$(PYTHON) -m scripts.check_slither
+
+.PHONY: size
+size: setup ## Contract sizes and what is left below the limits
+	@$(PYTHON) -m scripts.check_size
+
+##@ Files made from the contracts
+
+.PHONY: abi
+abi: setup ## Export ABI and bytecode into the Python package
+	@$(PYTHON) -m scripts.export_abi
+
+.PHONY: abi-check
+abi-check: setup
+	@$(PYTHON) -m scripts.export_abi --check
+
+.PHONY: snapshots
+snapshots: abi ## Rewrite the snapshots of sizes, ABI, storage layout and gas
+	@$(PYTHON) -m scripts.snapshot_contracts
+	@$(PYTHON) -m benchmarks.gas --snapshot
+
+.PHONY: snapshots-check
+snapshots-check: setup
+	@$(PYTHON) -m scripts.snapshot_contracts --check
+	@$(PYTHON) -m benchmarks.gas --check
+
+##@ Figures
+
+.PHONY: bench-gas
+bench-gas: setup ## Gas of whole task lives, beside iExec PoCo
+	@$(PYTHON) -m benchmarks.gas
+
+.PHONY: bench-content
+bench-content: kubo ## Verified content beside the unverified and the local
+	@$(PYTHON) -m benchmarks.content
+
+.PHONY: help
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

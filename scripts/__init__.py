@@ -1,0 +1,1 @@
+"""Build, check and deployment scripts. Run them from the repository's root."""

@@ -1,0 +1,1 @@
+"""What the set-up puts beside the installed packages."""
