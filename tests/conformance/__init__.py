@@ -1,0 +1,1 @@
+"""One suite for each port, which every adapter passes."""

@@ -1,0 +1,57 @@
+"""The command line: parses, calls the layer below, prints."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from trainyard import __version__
+from trainyard.cli.checks import stat, verify
+from trainyard.cli.content import add, cat, gc, get, ls, pin, unpin
+from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
+from trainyard.cli.serving import devnet, serve
+from trainyard.cli.shards import shard
+
+app = typer.Typer(
+    name="trainyard",
+    help="A decentralised marketplace for TensorFlow training.",
+    epilog=EXIT_CODES_HELP,
+    add_completion=False,
+    no_args_is_help=True,
+)
+content = typer.Typer(
+    name="content",
+    help="Files, directories and data sets by CID, verified whoever sends them.",
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+)
+app.add_typer(content)
+for command in (add, shard, get, cat, ls, stat, pin, unpin, gc, verify, serve):
+    content.command(epilog=EXIT_CODES_HELP)(command)
+app.command(epilog=EXIT_CODES_HELP)(devnet)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trainyard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before any command."""
+
+
+def main() -> None:
+    try:
+        with telling_failures():
+            app()
+    except typer.Exit as end:
+        sys.exit(end.exit_code)

@@ -1,0 +1,104 @@
+"""The options that all commands about content share, and what they lead to."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainyard.cli.failing import WrongUseError, telling_failures
+from trainyard.cli.output import Output
+
+if TYPE_CHECKING:
+    from trainyard.content.content import Content
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where content is kept and sought, as the user said, and where results go."""
+
+    output: Output
+    store: Path | None
+    kubo: str | None
+    gateways: tuple[str, ...]
+
+    @contextmanager
+    def content(self) -> Iterator["Content"]:
+        """The content plane; what the command line does not say comes from the environment."""
+        from pydantic import ValidationError
+
+        from trainyard.content.settings import ContentSettings, open_content
+
+        given: dict[str, Any] = {}
+        if self.store is not None:
+            given |= {"store": self.store, "kubo": None}
+        if self.kubo is not None:
+            given["kubo"] = self.kubo
+        if self.gateways:
+            given["gateways"] = ",".join(self.gateways)
+        try:
+            settings = ContentSettings(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = "TRAINYARD_" + "_".join(str(step) for step in first["loc"]).upper()
+            raise WrongUseError(f"{name}: {first['msg']}") from error
+        content = open_content(settings)
+        try:
+            yield content
+        finally:
+            content.close()
+
+
+def _shared(
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the embedded store. Else TRAINYARD_STORE.", file_okay=False),
+    ] = None,
+    kubo: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep content in the Kubo node at this RPC address. Else TRAINYARD_KUBO.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    gateway: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Fetch from this trustless gateway too; repeatable.. Else TRAINYARD_GATEWAYS.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")
+    ] = False,
+) -> Place:
+    if store is not None and kubo is not None:
+        raise WrongUseError("content is kept in --store or in --kubo, not in both")
+    return Place(Output(as_json), store, kubo, tuple(gateway or ()))
+
+
+def at_place(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the shared options, and hand it the Place that they describe."""
+    shared = inspect.signature(_shared).parameters
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        with telling_failures(given["as_json"]):
+            command(_shared(**{name: given.pop(name) for name in shared}), **given)
+
+    signature = inspect.Signature(
+        [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in (*own, *shared.values())
+        ]
+    )
+    # Typer reads both, and would follow the wrapped function instead.
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    vars(run).pop("__wrapped__")
+    return run

@@ -1,0 +1,1 @@
+"""Content by its hash: IPFS files and directories that are verified whoever sends them."""

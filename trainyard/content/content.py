@@ -1,0 +1,328 @@
+"""The face of the content plane: add, look, read, fetch, keep."""
+
+import io
+import os
+import stat as file_modes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from trainyard.content.build import build_directory, build_file
+from trainyard.content.chunking import Chunker
+from trainyard.content.cid import Cid
+from trainyard.content.errors import (
+    InvalidPathError,
+    IsADirectoryContentError,
+    StoreError,
+    UnavailableError,
+)
+from trainyard.content.fetching import (
+    DirectFeed,
+    Feed,
+    Fetcher,
+    ParallelFeed,
+    StreamFeed,
+    first_streaming,
+)
+from trainyard.content.limits import DEFAULT_LIMITS, MIB, Limits
+from trainyard.content.names import ContentPath
+from trainyard.content.nodes import Built
+from trainyard.content.ports import BlockSource, ContentStore, StreamingSource, Usage
+from trainyard.content.reading import Entry, EntryKind, Walk
+from trainyard.content.saving import part_of, save_file, save_tree
+from trainyard.protocol.errors import TransientError
+
+_BATCH_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a transfer is. `total` is None while nobody knows it."""
+
+    done: int
+    total: int | None
+    source: str
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A tree counted: what its files say they hold, and what its blocks take."""
+
+    files: int
+    logical_bytes: int
+    blocks: int
+    physical_bytes: int
+
+
+class Content:
+    """Files and directories by CID, in a store of ours and from sources that nobody trusts."""
+
+    def __init__(
+        self,
+        store: ContentStore,
+        sources: Sequence[BlockSource] = (),
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        hedge_s: float = 2.0,
+    ) -> None:
+        self.store, self.limits = store, limits
+        self._fetcher = Fetcher(store, sources, limits=limits, hedge_s=hedge_s)
+
+    @property
+    def fetcher(self) -> Fetcher:
+        """Verified blocks one by one, from the store and the sources."""
+        return self._fetcher
+
+    def close(self) -> None:
+        """End the threads and connections that reading took."""
+        self._fetcher.close()
+        for place in (self.store, *self._fetcher.sources):
+            close: Callable[[], None] | None = getattr(place, "close", None)
+            if close is not None:
+                close()
+
+    def add(
+        self,
+        source: BinaryIO | Path,
+        *,
+        chunker: Chunker | None = None,
+        pin: bool = True,
+        progress: Report | None = None,
+    ) -> Built:
+        """Store a stream, a file or a whole directory; on disk, and pinned, when this returns."""
+        tally = _Tally(progress, _bytes_in(source) if progress else None, "this machine")
+        with self.store.batch() as batch:
+            if isinstance(source, Path):
+                built = _add_path(source, batch.put, chunker, tally.advance)
+            else:
+                built = build_file(source, batch.put, chunker, tally.advance)
+            if pin:
+                batch.pin(built.cid)
+        return built
+
+    def stat(self, path: ContentPath) -> Entry:
+        return self._walk().stat(path)
+
+    def ls(self, path: ContentPath) -> list[Entry]:
+        """The entries of a directory, by name."""
+        walk = self._walk()
+        entry = walk.stat(path)
+        return sorted(walk.ls(entry.cid, str(path)), key=lambda child: child.name)
+
+    def links(self, path: ContentPath) -> dict[str, Cid]:
+        """The names in a directory and where they lead, without a look at what is there."""
+        walk = self._walk()
+        return {link.name: link.cid for link in walk.links(walk.resolve(path), str(path))}
+
+    def cat(
+        self,
+        path: ContentPath,
+        offset: int = 0,
+        length: int | None = None,
+        *,
+        progress: Report | None = None,
+    ) -> Iterator[bytes | memoryview]:
+        """The bytes of a file, verified, as they arrive."""
+        entry = self._file(path)
+        whole = offset == 0 and length is None
+        size = max(0, entry.size - offset)
+        tally = _Tally(progress, size if length is None else min(size, length), "")
+        with self._feed(entry.cid, whole=whole) as feed:
+            for piece in Walk(feed, self.limits).read(entry.cid, offset, length):
+                yield piece.data
+                tally.advance(len(piece.data), piece.source)
+
+    def read_into(self, path: ContentPath, offset: int, buffer: memoryview) -> int:
+        """Fill `buffer` from `offset` on, and say how many bytes there were."""
+        at = 0
+        for data in self.cat(path, offset, len(buffer)):
+            buffer[at : at + len(data)] = data
+            at += len(data)
+        return at
+
+    def open(self, path: ContentPath) -> BinaryIO:
+        """A file to read and seek in; each read is verified."""
+        return io.BufferedReader(_ContentFile(self, path, self._file(path).size), MIB)
+
+    def get(self, path: ContentPath, target: Path, *, progress: Report | None = None) -> Entry:
+        """Write a file or a tree to disk. What an earlier try left there is verified and kept."""
+        walk = self._walk()
+        entry = walk.stat(path)
+        total = entry.size if entry.kind is EntryKind.FILE else None
+        tally = _Tally(progress, total, "")
+        if entry.kind is EntryKind.FILE:
+            with self._feed(entry.cid, whole=not _begun(target, entry.cid)) as feed:
+                save_file(Walk(feed, self.limits), entry, target, tally.advance)
+        elif entry.kind is EntryKind.DIRECTORY:
+            with self._feed(entry.cid, whole=not target.exists()) as feed:
+                save_tree(Walk(feed, self.limits), entry.cid, target, tally.advance)
+        else:
+            raise InvalidPathError(f"{path} is a symbolic link, which is not followed")
+        return entry
+
+    def verify(self, path: ContentPath) -> Measured:
+        """Read every block under `path`, wherever it is; raises at the first that fails."""
+        return self.measure(path, read_all=True)
+
+    def measure(self, path: ContentPath, *, read_all: bool = False) -> Measured:
+        """Count what stands under `path`: logical bytes of its files, physical of its blocks."""
+        root = self.stat(path).cid
+        files = logical = blocks = physical = 0
+        with self._feed(root, whole=True) as feed:
+            for _, block, _ in Walk(feed, self.limits).blocks(root):
+                blocks += 1
+                physical += len(block)
+        for item in self._walk().tree(root):
+            if item.entry.kind is EntryKind.FILE:
+                files += 1
+                logical += item.entry.size
+            if read_all:
+                for _ in item.pieces:
+                    pass
+        return Measured(files, logical, blocks, physical)
+
+    def pin(self, path: ContentPath, *, progress: Report | None = None) -> Cid:
+        """Fetch what is missing into our store, batch by batch, and keep all of it."""
+        root = self.stat(path).cid
+        try:
+            self.store.pin(root)
+        except (UnavailableError, StoreError):
+            self._fetch_all(root, progress)
+            self.store.pin(root)
+        return root
+
+    def unpin(self, cid: Cid) -> None:
+        self.store.unpin(cid)
+
+    def gc(self) -> Usage:
+        return self.store.collect()
+
+    def _fetch_all(self, root: Cid, progress: Report | None) -> None:
+        """Batches end on their own, so an interrupted fetch goes on where it was."""
+        tally = _Tally(progress, None, "")
+        with self._feed(root, whole=not self._is_here(root)) as feed:
+            blocks = Walk(feed, self.limits).blocks(root)
+            ended = False
+            while not ended:
+                ended, size = True, 0
+                with self.store.batch() as batch:
+                    for cid, block, source in blocks:
+                        batch.put(cid, block)
+                        tally.advance(len(block), source)
+                        size += len(block)
+                        if size >= _BATCH_BYTES:
+                            ended = False
+                            break
+
+    def _file(self, path: ContentPath) -> Entry:
+        entry = self.stat(path)
+        if entry.kind is EntryKind.DIRECTORY:
+            raise IsADirectoryContentError(f"{path} is a directory")
+        if entry.kind is EntryKind.SYMLINK:
+            raise InvalidPathError(f"{path} is a symbolic link, which is not followed")
+        return entry
+
+    def _is_here(self, root: Cid) -> bool:
+        """Whether our store has it; one that is down has nothing, and sources are asked."""
+        try:
+            return self.store.has(root)
+        except TransientError:
+            return False
+
+    def _walk(self) -> Walk:
+        return Walk(ParallelFeed(self._fetcher), self.limits)
+
+    @contextmanager
+    def _feed(self, root: Cid, *, whole: bool) -> Iterator[Feed]:
+        """The quickest way to the blocks under `root`: our disk, one stream, or single fetches."""
+        streaming: StreamingSource | None
+        if self._is_here(root):
+            streaming = first_streaming([self.store])
+            if streaming is None:
+                yield DirectFeed(self._fetcher)
+                return
+        else:
+            streaming = first_streaming(self._fetcher.ranked_sources())
+        if whole and streaming is not None:
+            with closing(StreamFeed(self._fetcher, streaming, root)) as feed:
+                yield feed
+        else:
+            yield ParallelFeed(self._fetcher)
+
+
+class _ContentFile(io.RawIOBase):
+    """Random access to a file by CID."""
+
+    def __init__(self, content: Content, path: ContentPath, size: int) -> None:
+        self._content, self._path, self._size, self._at = content, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        count = self._content.read_into(self._path, self._at, memoryview(buffer).cast("B"))
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"cannot seek to {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+class _Tally:
+    """Counts bytes for whoever wants to know."""
+
+    def __init__(self, report: Report | None, total: int | None, source: str) -> None:
+        self._report, self._total, self._source = report, total, source
+        self._done = 0
+
+    def advance(self, count: int, source: str | None = None) -> None:
+        self._done += count
+        if self._report is not None:
+            self._report(Progress(self._done, self._total, source or self._source))
+
+
+def _add_path(
+    path: Path,
+    put: Callable[[Cid, bytes], None],
+    chunker: Chunker | None,
+    advance: Callable[[int], None],
+) -> Built:
+    mode = path.lstat().st_mode
+    if file_modes.S_ISREG(mode):
+        with path.open("rb", buffering=0) as file:
+            return build_file(file, put, chunker, advance)
+    if file_modes.S_ISDIR(mode):
+        children = sorted(path.iterdir())
+        return build_directory(
+            ((child.name, _add_path(child, put, chunker, advance)) for child in children), put
+        )
+    raise InvalidPathError(
+        f"{path} is neither a file nor a directory; copy what it points to, or leave it out"
+    )
+
+
+def _bytes_in(source: BinaryIO | Path) -> int | None:
+    if not isinstance(source, Path):
+        return None
+    if source.is_file():
+        return source.stat().st_size
+    return sum(child.stat().st_size for child in source.rglob("*") if child.is_file())
+
+
+def _begun(target: Path, cid: Cid) -> bool:
+    return target.exists() or part_of(target, cid).exists()
