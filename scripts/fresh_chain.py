@@ -33,6 +33,14 @@ def step_clock() -> None:
     CONFIG.networks[NETWORK]["cmd"] += " --miner.timestampIncrement 1"
 
 
+def start_clock(at: str) -> None:
+    """Let brownie's Ganache, not started yet, begin at a time of ours: the same blocks each time.
+
+    Draws are made by the hashes of blocks, so the same transactions then draw the same people.
+    """
+    CONFIG.networks[NETWORK]["cmd"] += f" --chain.time {at}"
+
+
 def stop_chain_with_us() -> None:
     """Treat a request to terminate like Ctrl-C: pytest stops, and brownie ends its Ganache."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)

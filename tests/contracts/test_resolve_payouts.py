@@ -15,8 +15,8 @@ OTHER = digest("what others found")
 
 @pytest.fixture(scope="module")
 def task(staffed_yard):
-    """The auditors have confirmed their segments; the window is open."""
-    return staffed_yard.audited()
+    """The auditors have confirmed their segments, not ours among them; the window is open."""
+    return staffed_yard.audited(sparing=SEGMENT)
 
 
 def rule(yard, task, votes, truth):

@@ -211,10 +211,19 @@ class Yard:
         chain.mine(2)
         return self.market.draw(task, {"from": self.stranger})
 
-    def auditing(self, policy: Policy = Policy.AUDIT, **changes: Any) -> int:
-        task = self.submitted(policy, **changes)
-        self.draw(task)
-        return task
+    def auditing(
+        self, policy: Policy = Policy.AUDIT, sparing: int | None = None, **changes: Any
+    ) -> int:
+        """Auditors are drawn; of several tasks the first whose draw leaves out segment `sparing`.
+
+        Whoever confirms a segment that proves wrong pays for it, so a test of what a wrong segment
+        costs says whether it has an auditor, and does not leave that to the draw.
+        """
+        while True:
+            task = self.submitted(policy, **changes)
+            self.draw(task)
+            if sparing is None or sparing not in [seat.segment for seat in self.seats(task)]:
+                return task
 
     def seats(self, task: int, segment: int = OWN_PANEL, round_: int = 0) -> list[Seat]:
         count = self.market.panel(task, segment, round_)["seats"]
