@@ -23,7 +23,6 @@ from trainyard.content.fetching import (
     Feed,
     Fetcher,
     ParallelFeed,
-    StreamFeed,
     first_streaming,
 )
 from trainyard.content.limits import DEFAULT_LIMITS, MIB, Limits
@@ -32,6 +31,7 @@ from trainyard.content.nodes import Built
 from trainyard.content.ports import BlockSource, ContentStore, StreamingSource, Usage
 from trainyard.content.reading import Entry, EntryKind, Walk
 from trainyard.content.saving import part_of, save_file, save_tree
+from trainyard.content.stream_feed import StreamFeed
 from trainyard.protocol.errors import TransientError
 
 _BATCH_BYTES = 64 * MIB
@@ -44,6 +44,8 @@ class Progress:
     done: int
     total: int | None
     source: str
+    # Sources that failed or were slow of late.
+    asked_last: tuple[str, ...] = ()
 
 
 Report = Callable[[Progress], None]
@@ -95,7 +97,7 @@ class Content:
         progress: Report | None = None,
     ) -> Built:
         """Store a stream, a file or a whole directory; on disk, and pinned, when this returns."""
-        tally = _Tally(progress, _bytes_in(source) if progress else None, "this machine")
+        tally = _Tally(progress, _bytes_in(source) if progress else None)
         with self.store.batch() as batch:
             if isinstance(source, Path):
                 built = _add_path(source, batch.put, chunker, tally.advance)
@@ -131,7 +133,7 @@ class Content:
         entry = self._file(path)
         whole = offset == 0 and length is None
         size = max(0, entry.size - offset)
-        tally = _Tally(progress, size if length is None else min(size, length), "")
+        tally = _Tally(progress, size if length is None else min(size, length), self._fetcher)
         with self._feed(entry.cid, whole=whole) as feed:
             for piece in Walk(feed, self.limits).read(entry.cid, offset, length):
                 yield piece.data
@@ -154,7 +156,7 @@ class Content:
         walk = self._walk()
         entry = walk.stat(path)
         total = entry.size if entry.kind is EntryKind.FILE else None
-        tally = _Tally(progress, total, "")
+        tally = _Tally(progress, total, self._fetcher)
         if entry.kind is EntryKind.FILE:
             with self._feed(entry.cid, whole=not _begun(target, entry.cid)) as feed:
                 save_file(Walk(feed, self.limits), entry, target, tally.advance)
@@ -204,7 +206,7 @@ class Content:
 
     def _fetch_all(self, root: Cid, progress: Report | None) -> None:
         """Batches end on their own, so an interrupted fetch goes on where it was."""
-        tally = _Tally(progress, None, "")
+        tally = _Tally(progress, None, self._fetcher)
         with self._feed(root, whole=not self._is_here(root)) as feed:
             blocks = Walk(feed, self.limits).blocks(root)
             ended = False
@@ -286,14 +288,17 @@ class _ContentFile(io.RawIOBase):
 class _Tally:
     """Counts bytes for whoever wants to know."""
 
-    def __init__(self, report: Report | None, total: int | None, source: str) -> None:
-        self._report, self._total, self._source = report, total, source
+    def __init__(
+        self, report: Report | None, total: int | None, fetcher: Fetcher | None = None
+    ) -> None:
+        self._report, self._total, self._fetcher = report, total, fetcher
         self._done = 0
 
-    def advance(self, count: int, source: str | None = None) -> None:
+    def advance(self, count: int, source: str = "this machine") -> None:
         self._done += count
         if self._report is not None:
-            self._report(Progress(self._done, self._total, source or self._source))
+            last = self._fetcher.asked_last() if self._fetcher is not None else ()
+            self._report(Progress(self._done, self._total, source, last))
 
 
 def _add_path(
