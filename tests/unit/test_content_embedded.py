@@ -1,13 +1,13 @@
 """The embedded store: what stays of a batch, of damage, of a crash; and what collection keeps."""
 
 import io
-import os
 import random
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.unit.rights import without_roots_rights
 from tests.unit.shelves import Shelf, file_of, node, raw
 from trainyard.content.chunking import FixedChunker, GearChunker
 from trainyard.content.cid import Cid, Codec, HashFunction
@@ -195,11 +195,10 @@ def test_a_store_of_another_layout_is_left_alone(store: EmbeddedStore) -> None:
         EmbeddedStore(store.root)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
 
-    with pytest.raises(StoreError, match="check that the folder"):
+    with without_roots_rights(), pytest.raises(StoreError, match="check that the folder"):
         EmbeddedStore(tmp_path / "store")
 
 

@@ -2,14 +2,14 @@
 
 import io
 import os
-import stat as file_modes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from trainyard.content.build import build_directory, build_file
+from trainyard.content.adding import add_path, bytes_in
+from trainyard.content.build import build_file
 from trainyard.content.chunking import Chunker
 from trainyard.content.cid import Cid
 from trainyard.content.errors import (
@@ -97,10 +97,11 @@ class Content:
         progress: Report | None = None,
     ) -> Built:
         """Store a stream, a file or a whole directory; on disk, and pinned, when this returns."""
-        tally = _Tally(progress, _bytes_in(source) if progress else None)
+        total = bytes_in(source) if progress and isinstance(source, Path) else None
+        tally = _Tally(progress, total)
         with self.store.batch() as batch:
             if isinstance(source, Path):
-                built = _add_path(source, batch.put, chunker, tally.advance)
+                built = add_path(source, batch.put, chunker, tally.advance)
             else:
                 built = build_file(source, batch.put, chunker, tally.advance)
             if pin:
@@ -299,34 +300,6 @@ class _Tally:
         if self._report is not None:
             last = self._fetcher.asked_last() if self._fetcher is not None else ()
             self._report(Progress(self._done, self._total, source, last))
-
-
-def _add_path(
-    path: Path,
-    put: Callable[[Cid, bytes], None],
-    chunker: Chunker | None,
-    advance: Callable[[int], None],
-) -> Built:
-    mode = path.lstat().st_mode
-    if file_modes.S_ISREG(mode):
-        with path.open("rb", buffering=0) as file:
-            return build_file(file, put, chunker, advance)
-    if file_modes.S_ISDIR(mode):
-        children = sorted(path.iterdir())
-        return build_directory(
-            ((child.name, _add_path(child, put, chunker, advance)) for child in children), put
-        )
-    raise InvalidPathError(
-        f"{path} is neither a file nor a directory; copy what it points to, or leave it out"
-    )
-
-
-def _bytes_in(source: BinaryIO | Path) -> int | None:
-    if not isinstance(source, Path):
-        return None
-    if source.is_file():
-        return source.stat().st_size
-    return sum(child.stat().st_size for child in source.rglob("*") if child.is_file())
 
 
 def _begun(target: Path, cid: Cid) -> bool:

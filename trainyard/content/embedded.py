@@ -13,7 +13,7 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from trainyard.content.cid import Cid, Codec
@@ -81,15 +81,17 @@ class EmbeddedStore:
 
     @contextmanager
     def batch(self) -> Iterator["_StagedBatch"]:
-        with _disk_errors(self.root), self._locked(fcntl.LOCK_SH):
-            folder = Path(tempfile.mkdtemp(dir=self._staging))
-            try:
-                with _StagedBatch(self, folder) as batch:
-                    yield batch
-                    batch.finish()
+        with ExitStack() as held:
+            with _disk_errors(self.root):
+                held.enter_context(self._locked(fcntl.LOCK_SH))
+                folder = Path(tempfile.mkdtemp(dir=self._staging))
+                held.callback(shutil.rmtree, folder, ignore_errors=True)
+            # What fails in here is the caller's, and no word about our disk.
+            with _StagedBatch(self, folder) as batch:
+                yield batch
+                batch.finish()
+            with _disk_errors(self.root):
                 self._land(batch)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
 
     def pin(self, root: Cid) -> None:
         with _disk_errors(self.root), self._locked(fcntl.LOCK_SH):
