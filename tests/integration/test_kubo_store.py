@@ -374,8 +374,7 @@ def abandoned_lot(node: KuboNode) -> list[Cid]:
     for leaf in leaves:
         batch.put(Cid.of(Codec.RAW, leaf), leaf)
     # All that dies with a process; what its lots pinned stays.
-    batch._leaves.close()
-    batch._nodes.close()
+    batch._waiting.close()
     return [Cid.of(Codec.RAW, leaf) for leaf in leaves]
 
 

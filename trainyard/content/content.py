@@ -34,7 +34,7 @@ from trainyard.content.saving import part_of, save_file, save_tree
 from trainyard.content.stream_feed import StreamFeed
 from trainyard.protocol.errors import TransientError
 
-_BATCH_BYTES = 64 * MIB
+_FLUSH_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +190,12 @@ class Content:
         return Measured(files, logical, blocks, physical)
 
     def pin(self, path: ContentPath, *, progress: Report | None = None) -> Cid:
-        """Fetch what is missing into our store, batch by batch, and keep all of it."""
+        """Fetch what is missing into our store, and keep all of it."""
         root = self.stat(path).cid
         try:
             self.store.pin(root)
         except (UnavailableError, StoreError):
-            self._fetch_all(root, progress)
-            self.store.pin(root)
+            self._fetch_and_pin(root, progress)
         return root
 
     def unpin(self, cid: Cid) -> None:
@@ -205,22 +204,25 @@ class Content:
     def gc(self) -> Usage:
         return self.store.collect()
 
-    def _fetch_all(self, root: Cid, progress: Report | None) -> None:
-        """Batches end on their own, so an interrupted fetch goes on where it was."""
+    def _fetch_and_pin(self, root: Cid, progress: Report | None) -> None:
+        """What came is flushed now and then, so an interrupted fetch goes on where it was.
+
+        One batch from the first block to the pin, so that no collection comes between.
+        """
         tally = _Tally(progress, None, self._fetcher)
-        with self._feed(root, whole=not self._is_here(root)) as feed:
-            blocks = Walk(feed, self.limits).blocks(root)
-            ended = False
-            while not ended:
-                ended, size = True, 0
-                with self.store.batch() as batch:
-                    for cid, block, source in blocks:
-                        batch.put(cid, block)
-                        tally.advance(len(block), source)
-                        size += len(block)
-                        if size >= _BATCH_BYTES:
-                            ended = False
-                            break
+        with (
+            self.store.batch() as batch,
+            self._feed(root, whole=not self._is_here(root)) as feed,
+        ):
+            size = 0
+            for cid, block, source in Walk(feed, self.limits).blocks(root):
+                batch.put(cid, block)
+                tally.advance(len(block), source)
+                size += len(block)
+                if size >= _FLUSH_BYTES:
+                    batch.flush()
+                    size = 0
+            batch.pin(root)
 
     def _file(self, path: ContentPath) -> Entry:
         entry = self.stat(path)
