@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from trainyard.content.adding import add_path, bytes_in
 from trainyard.content.build import build_file
+from trainyard.content.checking import Checkup, check_blocks
 from trainyard.content.chunking import Chunker
 from trainyard.content.cid import Cid
 from trainyard.content.errors import (
@@ -168,11 +169,21 @@ class Content:
             raise InvalidPathError(f"{path} is a symbolic link, which is not followed")
         return entry
 
-    def verify(self, path: ContentPath) -> Measured:
-        """Read every block under `path`, wherever it is; raises at the first that fails."""
-        return self.measure(path, read_all=True)
+    def verify(
+        self, path: ContentPath, *, keep: bool | None = None, progress: Report | None = None
+    ) -> Checkup:
+        """Read every block under `path` again, and mend what a source has good.
 
-    def measure(self, path: ContentPath, *, read_all: bool = False) -> Measured:
+        What is bad is told and does not end it: see `Checkup.faults`. With `keep`, which is the
+        case for what is pinned, a missing block is bad too and is put back; else it is verified
+        wherever it is. MalformedBlockError where good blocks do not make up a file.
+        """
+        root = self._walk().resolve(path)
+        kept = root in self.store.pins() if keep is None else keep
+        tally = _Tally(progress, None, self._fetcher)
+        return check_blocks(self._fetcher, root, keep=kept, advance=tally.advance)
+
+    def measure(self, path: ContentPath) -> Measured:
         """Count what stands under `path`: logical bytes of its files, physical of its blocks."""
         root = self.stat(path).cid
         files = logical = blocks = physical = 0
@@ -184,9 +195,6 @@ class Content:
             if item.entry.kind is EntryKind.FILE:
                 files += 1
                 logical += item.entry.size
-            if read_all:
-                for _ in item.pieces:
-                    pass
         return Measured(files, logical, blocks, physical)
 
     def pin(self, path: ContentPath, *, progress: Report | None = None) -> Cid:

@@ -257,15 +257,7 @@ class Walk:
         about = opened.about
         assert about is not None
         links, sizes = opened.node.links, about.block_sizes
-        if len(links) != len(sizes):
-            raise MalformedBlockError(
-                f"{pending.cid} has {len(links)} links and {len(sizes)} sizes"
-            )
-        total = len(about.data) + sum(sizes)
-        if about.file_size is not None and about.file_size != total:
-            raise MalformedBlockError(
-                f"{pending.cid} says {about.file_size} bytes and its parts have {total}"
-            )
+        total = about.bytes_of_file(pending.cid, len(links))
         if total > self._limits.file_bytes:
             raise LimitExceededError(f"{pending.cid} has {total} bytes")
         _expect(pending, total)
