@@ -260,7 +260,9 @@ class _StagedBatch:
         if self._written:
             with _disk_errors(self._store.root):
                 self._store._land(self._folder, self._written)
+            # From here on the store itself knows them, however many there will be.
             self._written = []
+            self._put.clear()
 
     def _write(self, name: str, block: bytes) -> None:
         with _disk_errors(self._store.root):
