@@ -145,6 +145,11 @@ def test_a_batch_that_fails_leaves_nothing(store: ContentStore, fresh: Fresh) ->
     assert raw(block) not in store.pins()
 
 
+def test_what_fails_in_the_writers_own_files_is_not_the_stores_fault(store: ContentStore) -> None:
+    with pytest.raises(FileNotFoundError, match="absent"), store.batch():
+        Path("absent").read_bytes()
+
+
 def test_a_large_batch_that_fails_pins_nothing(store: ContentStore, fresh: Fresh) -> None:
     before = store.pins()
     built, blocks = tree_of(fresh(300 * KIB))

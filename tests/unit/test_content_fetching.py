@@ -1,19 +1,15 @@
-"""Blocks from whoever has them: failover, hedging, streams that lie, stores that heal."""
+"""Blocks from whoever has them: failover, hedging, stores that heal."""
 
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.unit.shelves import Blocks, Shelf, SilentShelf, Tape, file_of, raw, walk_over
+from tests.unit.shelves import Blocks, Shelf, SilentShelf, file_of, raw
 from trainyard.content.chunking import FixedChunker
 from trainyard.content.cid import Cid
-from trainyard.content.content import Content
+from trainyard.content.content import Content, Progress
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import (
-    BlockNotFoundError,
-    CorruptBlockError,
     SourceError,
     SourceTimeoutError,
     UnavailableError,
@@ -155,6 +151,49 @@ def test_a_silent_source_does_not_win_by_a_wrong_answer() -> None:
     fetcher.close()
 
 
+def test_whoever_is_slow_is_asked_last_from_then_on() -> None:
+    other, other_block = raw(b"other")
+    both = {CID: BLOCK, other: other_block}
+    silent, good = SilentShelf(both), Shelf(both, "good")
+    fetcher = Fetcher(None, [silent, good], hedge_s=0.01)
+
+    fetcher.get(CID)
+    arrived = fetcher.get(other)
+
+    asked_last, ranked = fetcher.asked_last(), [each.name for each in fetcher.ranked_sources()]
+    silent.released.set()
+    fetcher.close()
+    assert asked_last == ("silent",)
+    assert ranked == ["good", "silent"]
+    assert arrived.source == "good"
+    assert good.asked == [CID, other]
+
+
+def test_whoever_times_out_is_named_and_asked_last() -> None:
+    late = Failing(SourceTimeoutError("late", "silent for 1 s"), "late")
+    fetcher = Fetcher(None, [late, Shelf({}, "without")])
+
+    with pytest.raises(UnavailableError, match="late: silent for 1 s"):
+        fetcher.get(CID)
+
+    fetcher.close()
+    assert fetcher.asked_last() == ("late",)
+
+
+def test_progress_names_who_is_slow(store: EmbeddedStore) -> None:
+    file, blocks = file_of(bytes(1000), FixedChunker(100))
+    silent = SilentShelf(blocks)
+    content = Content(store, [silent, Shelf(blocks, "good")], hedge_s=0.01)
+    seen: list[Progress] = []
+
+    for _ in content.cat(ContentPath(file.cid), progress=seen.append):
+        pass
+
+    silent.released.set()
+    content.close()
+    assert (seen[-1].source, seen[-1].asked_last) == ("good", ("silent",))
+
+
 # --- Healing
 
 
@@ -186,101 +225,3 @@ def test_a_block_that_rotted_is_not_healed_by_another_rotten_one(store: Embedded
     with pytest.raises(UnavailableError):
         Fetcher(store, [Shelf({CID: b"also rotten"})]).get(CID)
     assert store.fetch(CID) == b"rot"
-
-
-# --- Streams
-
-
-FILE, FILE_BLOCKS = file_of(bytes(range(256)) * 200, FixedChunker(100))
-DATA = bytes(range(256)) * 200
-
-
-def dfs(root: Cid) -> Iterator[tuple[Cid, bytes]]:
-    return ((cid, block) for cid, block, _ in walk_over(FILE_BLOCKS).blocks(root))
-
-
-def streamed(store: EmbeddedStore, tape: Tape, *others: Shelf) -> bytes:
-    content = Content(store, [tape, *others])
-    data = b"".join(bytes(part) for part in content.cat(ContentPath(FILE.cid)))
-    content.close()
-    return data
-
-
-def test_a_whole_file_comes_in_one_stream(store: EmbeddedStore) -> None:
-    tape = Tape(FILE_BLOCKS, dfs(FILE.cid))
-
-    assert streamed(store, tape) == DATA
-    assert len(tape.asked) == 1  # a look at the root
-
-
-def test_a_stream_that_is_cut_is_gone_on_with_singly(store: EmbeddedStore) -> None:
-    def cut() -> Iterator[tuple[Cid, bytes]]:
-        for number, sent in enumerate(dfs(FILE.cid)):
-            if number == 100:
-                raise SourceError("tape", "connection reset")
-            yield sent
-
-    assert streamed(store, Tape(FILE_BLOCKS, cut())) == DATA
-
-
-def test_a_stream_that_lies_is_left_for_the_next_source(store: EmbeddedStore) -> None:
-    wrong = {cid: block[::-1] for cid, block in FILE_BLOCKS.items()}
-    lies = ((cid, wrong[cid]) for cid, _ in dfs(FILE.cid))
-
-    assert streamed(store, Tape(wrong, lies), Shelf(FILE_BLOCKS, "good")) == DATA
-
-
-def test_a_stream_that_lies_alone_is_an_error_that_names_it(store: EmbeddedStore) -> None:
-    wrong = {cid: block if cid == FILE.cid else block[::-1] for cid, block in FILE_BLOCKS.items()}
-    lies = ((cid, wrong[cid]) for cid, _ in dfs(FILE.cid))
-
-    with pytest.raises(UnavailableError, match="tape sent a corrupt block"):
-        streamed(store, Tape(wrong, lies))
-
-
-@pytest.mark.parametrize(
-    "junk",
-    [
-        (raw(b"") for _ in count()),
-        (raw(number.to_bytes(8, "big")) for number in count()),
-        (raw(number.to_bytes(8, "big") + bytes(5000)) for number in count()),
-    ],
-    ids=["nothing", "crumbs", "blocks"],
-)
-def test_a_stream_of_junk_without_end_is_left(
-    store: EmbeddedStore, junk: Iterator[tuple[Cid, bytes]]
-) -> None:
-    """Every block of it is what it says, and none of it was asked for."""
-    assert streamed(store, Tape(FILE_BLOCKS, junk)) == DATA
-
-
-def test_blocks_in_another_order_are_kept_until_wanted(store: EmbeddedStore) -> None:
-    backwards = iter(list(dfs(FILE.cid))[::-1])
-    tape = Tape(FILE_BLOCKS, backwards)
-
-    assert streamed(store, tape) == DATA
-    assert len(tape.asked) == 1
-
-
-def test_a_block_that_stands_twice_is_asked_for_rarely(store: EmbeddedStore) -> None:
-    """Zeros in a row are one block: a stream sends it once, and need not be asked again."""
-    zeros, blocks = file_of(bytes(100_000), FixedChunker(100))
-    tape = Tape(blocks, iter(blocks.items()))
-    content = Content(store, [tape])
-
-    data = b"".join(bytes(part) for part in content.cat(ContentPath(zeros.cid)))
-
-    content.close()
-    assert data == bytes(100_000)
-    assert len(tape.asked) < 5
-
-
-def test_what_nobody_has_ends_with_an_error(store: EmbeddedStore) -> None:
-    withheld = {cid: block for cid, block in FILE_BLOCKS.items() if cid != list(FILE_BLOCKS)[5]}
-    tape = Tape(withheld, iter(withheld.items()))
-
-    with pytest.raises(UnavailableError, match="tape does not have") as caught:
-        streamed(store, tape)
-    assert caught.value.cid == list(FILE_BLOCKS)[5]
-    assert all(isinstance(failure, BlockNotFoundError) for failure in caught.value.failures)
-    assert not any(isinstance(failure, CorruptBlockError) for failure in caught.value.failures)

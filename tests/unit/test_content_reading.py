@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.shelves import Blocks, Shelf, file_of, node, raw, read, walk_over
+from trainyard.content.chunking import FixedChunker
 from trainyard.content.cid import Cid, Codec, HashFunction
 from trainyard.content.dag import Link, encode_node
 from trainyard.content.errors import (
@@ -65,6 +66,8 @@ def test_folders_without_end_are_left() -> None:
 
     with pytest.raises(LimitExceededError, match="deeper than 32"):
         list(walk_over(blocks).tree(cid))
+    with pytest.raises(LimitExceededError, match="deeper than 32"):
+        list(walk_over(blocks).blocks(cid))
 
 
 def test_shards_without_end_are_left() -> None:
@@ -76,6 +79,8 @@ def test_shards_without_end_are_left() -> None:
 
     with pytest.raises(LimitExceededError, match="deeper than"):
         list(walk_over(blocks).ls(cid))
+    with pytest.raises(LimitExceededError, match="deeper than"):
+        list(walk_over(blocks).blocks(cid))
 
 
 def test_a_lookup_in_shards_ends_with_the_hash_of_the_name() -> None:
@@ -263,6 +268,25 @@ def test_a_name_that_stands_twice_is_refused() -> None:
 
 
 # --- What is allowed
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_folders_do_not_count_as_levels_of_the_file_in_them(sharded: bool) -> None:
+    """As deep as folders may be, with a file in them that has levels of its own."""
+    data = bytes(range(256)) * 200
+    file, blocks = file_of(data, FixedChunker(64))
+    cid = file.cid
+    for _ in range(32):
+        link = Link(cid, "00in" if sharded else "in", 0)
+        cid, block = shard(link) if sharded else node(UnixFs(Kind.DIRECTORY), link)
+        blocks[cid] = block
+
+    assert {found for found, _, _ in walk_over(blocks).blocks(cid)} == set(blocks)
+    *_, last = (
+        (item.entry.size, b"".join(bytes(p.data) for p in item.pieces))
+        for item in walk_over(blocks).tree(cid)
+    )
+    assert last == (len(data), data)
 
 
 def test_a_path_does_not_go_on_in_a_file() -> None:

@@ -2,6 +2,9 @@
 
 import hashlib
 import io
+import os
+import subprocess
+import sys
 import tarfile
 import threading
 from pathlib import Path
@@ -223,3 +226,22 @@ def test_a_release_that_is_none_is_refused(
 ) -> None:
     with pytest.raises(Exception, match=said):
         unpack_release(archive, checksum, tmp_path / "ipfs")
+
+
+def test_tests_without_a_kubo_fail_and_say_why(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    environment = {**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "pytest", "-p", "no:pytest-brownie", "-p", "no:cacheprovider"]
+
+    ran = subprocess.run(
+        [*command, "tests/integration/test_kubo_damage.py", "-k", "withheld"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert ran.returncode == 1
+    assert "there is no Kubo to test with: cannot keep a Kubo in" in ran.stdout
+    assert "skipped" not in ran.stdout

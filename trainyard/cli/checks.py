@@ -1,18 +1,19 @@
 """`trainyard content verify` and `stat`: what is kept, whether it is whole, and what it takes."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainyard.cli.content import parse_path
 from trainyard.cli.failing import ExitCode
-from trainyard.cli.output import size_text
+from trainyard.cli.output import Bar, size_text
 from trainyard.cli.place import Place, at_place
 
 if TYPE_CHECKING:
     from trainyard.content.checking import Fault
     from trainyard.content.cid import Cid
-    from trainyard.content.content import Content
+    from trainyard.content.content import Content, Report
 
 _CURE = (
     "give --gateway ADDRESS of somebody who has it; or, if you have the original, run "
@@ -36,8 +37,8 @@ def verify(
     ] = False,
 ) -> None:
     """Read every block again; a damaged one is named, and replaced where a source has it."""
-    from trainyard.content.checking import check_blocks, discard_damaged
-    from trainyard.content.content import Progress
+    from trainyard.content.checking import discard_damaged
+    from trainyard.content.names import ContentPath
 
     wanted = [parse_path(text) for text in path or ()]
     faults: dict[Cid, Fault] = {}
@@ -46,11 +47,8 @@ def verify(
         pins = content.store.pins()
         roots = [content.stat(one).cid for one in wanted] if wanted else sorted(pins)
         for root in roots:
-            checkup = check_blocks(
-                content.fetcher,
-                root,
-                keep=root in pins,
-                advance=lambda count: bar(Progress(bar.done + count, None, "")),
+            checkup = content.verify(
+                ContentPath(root), keep=root in pins, progress=_after(size, bar)
             )
             blocks, size = blocks + checkup.blocks, size + checkup.bytes
             elsewhere += checkup.elsewhere
@@ -76,6 +74,11 @@ def verify(
     if lost:
         damaged = any(fault.ailment != "missing" for fault in lost)
         raise typer.Exit(ExitCode.CORRUPT if damaged else ExitCode.UNAVAILABLE)
+
+
+def _after(done: int, bar: Bar) -> "Report":
+    """One bar for several trees: it goes on where the last one ended."""
+    return lambda state: bar(replace(state, done=done + state.done))
 
 
 @at_place

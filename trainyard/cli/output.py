@@ -78,7 +78,10 @@ class Output:
             task = bars.add_task(what, total=None, source="")
 
             def show(state: "Progress") -> None:
-                bars.update(task, completed=state.done, total=state.total, source=state.source)
+                source = state.source
+                if state.asked_last:
+                    source += f" (slow or failing: {', '.join(state.asked_last)})"
+                bars.update(task, completed=state.done, total=state.total, source=source)
 
             bar.show = show
             yield bar

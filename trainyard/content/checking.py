@@ -1,6 +1,6 @@
 """Going over all blocks of a tree in our own store, and mending what can be mended."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,11 +9,13 @@ from trainyard.content.dag import decode_node
 from trainyard.content.errors import (
     BlockNotFoundError,
     LimitExceededError,
+    MalformedBlockError,
     SourceError,
     UnavailableError,
 )
 from trainyard.content.fetching import Fetcher
 from trainyard.content.ports import ContentStore, HealingStore
+from trainyard.content.unixfs import Kind, decode_unixfs
 
 
 class Ailment(StrEnum):
@@ -41,6 +43,11 @@ class Checkup:
     # Blocks that were only looked at somewhere else: the tree is not kept here.
     elsewhere: int
     faults: tuple[Fault, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is good, be it by now."""
+        return all(fault.healed for fault in self.faults)
 
 
 class _Checker:
@@ -86,23 +93,19 @@ class _Checker:
 
 
 def check_blocks(
-    fetcher: Fetcher,
-    root: Cid,
-    *,
-    keep: bool,
-    advance: Callable[[int], None] = lambda count: None,
+    fetcher: Fetcher, root: Cid, *, keep: bool, advance: Callable[[int, str], None]
 ) -> Checkup:
-    """Read every block under `root` from our own store again, each once.
+    """Read every block under `root` from our own store again, each once; see `Content.verify`.
 
-    A bad one is fetched from the sources and replaced. With `keep` a missing one is a fault and is
-    put back; without, the tree is not ours to keep and is verified wherever it is. What lies below
-    a node that nobody has is not reached.
+    With `keep` a missing one is a fault and is put back; without, the tree is not ours to keep and
+    is verified wherever it is. What lies below a node that nobody has is not reached.
     """
     if fetcher.store is None:
         raise ValueError("there is no store to check")
     checker = _Checker(fetcher, fetcher.store, keep)
     nodes = 0
-    seen = {root}
+    sizes = _Sizes()
+    sizes.state(root, None)
     waiting = [root]
     while waiting:
         cid = waiting.pop()
@@ -111,14 +114,55 @@ def check_blocks(
             continue
         checker.blocks += 1
         checker.bytes += len(block)
-        advance(len(block))
-        if cid.codec is Codec.DAG_PB:
-            nodes += 1
-            if nodes > fetcher.limits.nodes:
-                raise LimitExceededError(f"{root} has over {fetcher.limits.nodes} nodes")
-            children = [link.cid for link in decode_node(block).links]
-            waiting += _unseen(reversed(children), seen)
+        advance(len(block), fetcher.store.name)
+        if cid.codec is not Codec.DAG_PB:
+            sizes.find(cid, len(block))
+            continue
+        nodes += 1
+        if nodes > fetcher.limits.nodes:
+            raise LimitExceededError(f"{root} has over {fetcher.limits.nodes} nodes")
+        size, parts = _parts(cid, block)
+        sizes.find(cid, size)
+        waiting += [part for part, stated in reversed(parts) if sizes.state(part, stated)]
     return Checkup(checker.blocks, checker.bytes, checker.elsewhere, tuple(checker.faults))
+
+
+class _Sizes:
+    """How many bytes of a file each block stands for, as parents say and as it turns out."""
+
+    def __init__(self) -> None:
+        self._of: dict[Cid, int | None] = {}
+
+    def state(self, cid: Cid, size: int | None) -> bool:
+        """Note what a parent says; whether it is the first that names the block."""
+        is_new = cid not in self._of
+        known = self._of.setdefault(cid, size)
+        if size is not None and known is None:
+            self._of[cid] = size
+        elif size is not None and known != size:
+            raise MalformedBlockError(f"{cid} has {known} bytes, and {size} as a parent says")
+        return is_new
+
+    def find(self, cid: Cid, size: int | None) -> None:
+        stated = self._of[cid]
+        if stated is not None and stated != size:
+            raise MalformedBlockError(f"{cid} has {size} bytes where its parent says {stated}")
+        self._of[cid] = size
+
+
+def _parts(cid: Cid, block: bytes) -> tuple[int | None, list[tuple[Cid, int | None]]]:
+    """The bytes of a file that a node stands for, and its links, each with those that it adds."""
+    node = decode_node(block)
+    try:
+        about = decode_unixfs(node.data)
+    except MalformedBlockError:  # nobody who reads files gets here
+        return None, [(link.cid, None) for link in node.links]
+    if about.kind not in (Kind.FILE, Kind.RAW):
+        return None, [(link.cid, None) for link in node.links]
+    size = about.bytes_of_file(cid, len(node.links))
+    # Into what adds nothing no reader looks.
+    stated = [count or None for count in about.block_sizes]
+    return size, [(link.cid, part) for link, part in zip(node.links, stated, strict=True)]
 
 
 def discard_damaged(store: ContentStore, checkup: Checkup) -> int:
@@ -133,10 +177,3 @@ def discard_damaged(store: ContentStore, checkup: Checkup) -> int:
     for cid in damaged:
         store.discard(cid)
     return len(damaged)
-
-
-def _unseen(cids: Iterator[Cid], seen: set[Cid]) -> Iterator[Cid]:
-    for cid in cids:
-        if cid not in seen:
-            seen.add(cid)
-            yield cid

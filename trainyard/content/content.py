@@ -2,14 +2,15 @@
 
 import io
 import os
-import stat as file_modes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from trainyard.content.build import build_directory, build_file
+from trainyard.content.adding import add_path, bytes_in
+from trainyard.content.build import build_file
+from trainyard.content.checking import Checkup, check_blocks
 from trainyard.content.chunking import Chunker
 from trainyard.content.cid import Cid
 from trainyard.content.errors import (
@@ -23,7 +24,6 @@ from trainyard.content.fetching import (
     Feed,
     Fetcher,
     ParallelFeed,
-    StreamFeed,
     first_streaming,
 )
 from trainyard.content.limits import DEFAULT_LIMITS, MIB, Limits
@@ -32,9 +32,10 @@ from trainyard.content.nodes import Built
 from trainyard.content.ports import BlockSource, ContentStore, StreamingSource, Usage
 from trainyard.content.reading import Entry, EntryKind, Walk
 from trainyard.content.saving import part_of, save_file, save_tree
+from trainyard.content.stream_feed import StreamFeed
 from trainyard.protocol.errors import TransientError
 
-_BATCH_BYTES = 64 * MIB
+_FLUSH_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Progress:
     done: int
     total: int | None
     source: str
+    # Sources that failed or were slow of late.
+    asked_last: tuple[str, ...] = ()
 
 
 Report = Callable[[Progress], None]
@@ -95,10 +98,11 @@ class Content:
         progress: Report | None = None,
     ) -> Built:
         """Store a stream, a file or a whole directory; on disk, and pinned, when this returns."""
-        tally = _Tally(progress, _bytes_in(source) if progress else None, "this machine")
+        total = bytes_in(source) if progress and isinstance(source, Path) else None
+        tally = _Tally(progress, total)
         with self.store.batch() as batch:
             if isinstance(source, Path):
-                built = _add_path(source, batch.put, chunker, tally.advance)
+                built = add_path(source, batch.put, chunker, tally.advance)
             else:
                 built = build_file(source, batch.put, chunker, tally.advance)
             if pin:
@@ -131,7 +135,7 @@ class Content:
         entry = self._file(path)
         whole = offset == 0 and length is None
         size = max(0, entry.size - offset)
-        tally = _Tally(progress, size if length is None else min(size, length), "")
+        tally = _Tally(progress, size if length is None else min(size, length), self._fetcher)
         with self._feed(entry.cid, whole=whole) as feed:
             for piece in Walk(feed, self.limits).read(entry.cid, offset, length):
                 yield piece.data
@@ -154,7 +158,7 @@ class Content:
         walk = self._walk()
         entry = walk.stat(path)
         total = entry.size if entry.kind is EntryKind.FILE else None
-        tally = _Tally(progress, total, "")
+        tally = _Tally(progress, total, self._fetcher)
         if entry.kind is EntryKind.FILE:
             with self._feed(entry.cid, whole=not _begun(target, entry.cid)) as feed:
                 save_file(Walk(feed, self.limits), entry, target, tally.advance)
@@ -165,11 +169,21 @@ class Content:
             raise InvalidPathError(f"{path} is a symbolic link, which is not followed")
         return entry
 
-    def verify(self, path: ContentPath) -> Measured:
-        """Read every block under `path`, wherever it is; raises at the first that fails."""
-        return self.measure(path, read_all=True)
+    def verify(
+        self, path: ContentPath, *, keep: bool | None = None, progress: Report | None = None
+    ) -> Checkup:
+        """Read every block under `path` again, and mend what a source has good.
 
-    def measure(self, path: ContentPath, *, read_all: bool = False) -> Measured:
+        What is bad is told and does not end it: see `Checkup.faults`. With `keep`, which is the
+        case for what is pinned, a missing block is bad too and is put back; else it is verified
+        wherever it is. MalformedBlockError where good blocks do not make up a file.
+        """
+        root = self._walk().resolve(path)
+        kept = root in self.store.pins() if keep is None else keep
+        tally = _Tally(progress, None, self._fetcher)
+        return check_blocks(self._fetcher, root, keep=kept, advance=tally.advance)
+
+    def measure(self, path: ContentPath) -> Measured:
         """Count what stands under `path`: logical bytes of its files, physical of its blocks."""
         root = self.stat(path).cid
         files = logical = blocks = physical = 0
@@ -181,19 +195,15 @@ class Content:
             if item.entry.kind is EntryKind.FILE:
                 files += 1
                 logical += item.entry.size
-            if read_all:
-                for _ in item.pieces:
-                    pass
         return Measured(files, logical, blocks, physical)
 
     def pin(self, path: ContentPath, *, progress: Report | None = None) -> Cid:
-        """Fetch what is missing into our store, batch by batch, and keep all of it."""
+        """Fetch what is missing into our store, and keep all of it."""
         root = self.stat(path).cid
         try:
             self.store.pin(root)
         except (UnavailableError, StoreError):
-            self._fetch_all(root, progress)
-            self.store.pin(root)
+            self._fetch_and_pin(root, progress)
         return root
 
     def unpin(self, cid: Cid) -> None:
@@ -202,22 +212,25 @@ class Content:
     def gc(self) -> Usage:
         return self.store.collect()
 
-    def _fetch_all(self, root: Cid, progress: Report | None) -> None:
-        """Batches end on their own, so an interrupted fetch goes on where it was."""
-        tally = _Tally(progress, None, "")
-        with self._feed(root, whole=not self._is_here(root)) as feed:
-            blocks = Walk(feed, self.limits).blocks(root)
-            ended = False
-            while not ended:
-                ended, size = True, 0
-                with self.store.batch() as batch:
-                    for cid, block, source in blocks:
-                        batch.put(cid, block)
-                        tally.advance(len(block), source)
-                        size += len(block)
-                        if size >= _BATCH_BYTES:
-                            ended = False
-                            break
+    def _fetch_and_pin(self, root: Cid, progress: Report | None) -> None:
+        """What came is flushed now and then, so an interrupted fetch goes on where it was.
+
+        One batch from the first block to the pin, so that no collection comes between.
+        """
+        tally = _Tally(progress, None, self._fetcher)
+        with (
+            self.store.batch() as batch,
+            self._feed(root, whole=not self._is_here(root)) as feed,
+        ):
+            size = 0
+            for cid, block, source in Walk(feed, self.limits).blocks(root):
+                batch.put(cid, block)
+                tally.advance(len(block), source)
+                size += len(block)
+                if size >= _FLUSH_BYTES:
+                    batch.flush()
+                    size = 0
+            batch.pin(root)
 
     def _file(self, path: ContentPath) -> Entry:
         entry = self.stat(path)
@@ -286,42 +299,17 @@ class _ContentFile(io.RawIOBase):
 class _Tally:
     """Counts bytes for whoever wants to know."""
 
-    def __init__(self, report: Report | None, total: int | None, source: str) -> None:
-        self._report, self._total, self._source = report, total, source
+    def __init__(
+        self, report: Report | None, total: int | None, fetcher: Fetcher | None = None
+    ) -> None:
+        self._report, self._total, self._fetcher = report, total, fetcher
         self._done = 0
 
-    def advance(self, count: int, source: str | None = None) -> None:
+    def advance(self, count: int, source: str = "this machine") -> None:
         self._done += count
         if self._report is not None:
-            self._report(Progress(self._done, self._total, source or self._source))
-
-
-def _add_path(
-    path: Path,
-    put: Callable[[Cid, bytes], None],
-    chunker: Chunker | None,
-    advance: Callable[[int], None],
-) -> Built:
-    mode = path.lstat().st_mode
-    if file_modes.S_ISREG(mode):
-        with path.open("rb", buffering=0) as file:
-            return build_file(file, put, chunker, advance)
-    if file_modes.S_ISDIR(mode):
-        children = sorted(path.iterdir())
-        return build_directory(
-            ((child.name, _add_path(child, put, chunker, advance)) for child in children), put
-        )
-    raise InvalidPathError(
-        f"{path} is neither a file nor a directory; copy what it points to, or leave it out"
-    )
-
-
-def _bytes_in(source: BinaryIO | Path) -> int | None:
-    if not isinstance(source, Path):
-        return None
-    if source.is_file():
-        return source.stat().st_size
-    return sum(child.stat().st_size for child in source.rglob("*") if child.is_file())
+            last = self._fetcher.asked_last() if self._fetcher is not None else ()
+            self._report(Progress(self._done, self._total, source, last))
 
 
 def _begun(target: Path, cid: Cid) -> bool:

@@ -11,9 +11,9 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from trainyard.content.cid import Cid, Codec
@@ -81,15 +81,18 @@ class EmbeddedStore:
 
     @contextmanager
     def batch(self) -> Iterator["_StagedBatch"]:
-        with _disk_errors(self.root), self._locked(fcntl.LOCK_SH):
-            folder = Path(tempfile.mkdtemp(dir=self._staging))
-            try:
-                with _StagedBatch(self, folder) as batch:
-                    yield batch
-                    batch.finish()
-                self._land(batch)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as held:
+            with _disk_errors(self.root):
+                held.enter_context(self._locked(fcntl.LOCK_SH))
+                folder = Path(tempfile.mkdtemp(dir=self._staging))
+                held.callback(shutil.rmtree, folder, ignore_errors=True)
+            # What fails in here is the caller's, and no word about our disk.
+            with _StagedBatch(self, folder) as batch:
+                yield batch
+                batch.flush()
+            with _disk_errors(self.root):
+                for root in batch.roots:
+                    self._write_pin(root)
 
     def pin(self, root: Cid) -> None:
         with _disk_errors(self.root), self._locked(fcntl.LOCK_SH):
@@ -172,17 +175,14 @@ class EmbeddedStore:
         for shard in os.scandir(self._blocks):
             yield from os.scandir(shard.path)
 
-    def _land(self, batch: "_StagedBatch") -> None:
-        if batch.written:
-            # INVARIANT: a block's bytes are on disk before its name is in place.
-            sync_file_system(batch.folder)
-            for shard in {name[:2] for name in batch.written}:
-                (self._blocks / shard).mkdir(exist_ok=True)
-            for name in batch.written:
-                os.replace(batch.folder / name, self._place(name))
-            sync_file_system(self._blocks)
-        for root in batch.roots:
-            self._write_pin(root)
+    def _land(self, folder: Path, names: Sequence[str]) -> None:
+        # INVARIANT: a block's bytes are on disk before its name is in place.
+        sync_file_system(folder)
+        for shard in {name[:2] for name in names}:
+            (self._blocks / shard).mkdir(exist_ok=True)
+        for name in names:
+            os.replace(folder / name, self._place(name))
+        sync_file_system(self._blocks)
 
     def _write_pin(self, root: Cid) -> None:
         # INVARIANT: only what is whole is pinned, so collection can always follow a pin.
@@ -229,11 +229,10 @@ class _StagedBatch:
     """Blocks in a folder of their own, not yet in the store, written while the next is hashed."""
 
     def __init__(self, store: EmbeddedStore, folder: Path) -> None:
-        self.folder = folder
-        self.written: list[str] = []
-        self._put: set[str] = set()
         self.roots: list[Cid] = []
-        self._store = store
+        self._store, self._folder = store, folder
+        self._put: set[str] = set()
+        self._written: list[str] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._writing: deque[Future[None]] = deque()
 
@@ -255,19 +254,24 @@ class _StagedBatch:
     def pin(self, root: Cid) -> None:
         self.roots.append(root)
 
-    def finish(self) -> None:
-        """Wait until all is written; StoreError if something was not."""
+    def flush(self) -> None:
         while self._writing:
             self._writing.popleft().result()
+        if self._written:
+            with _disk_errors(self._store.root):
+                self._store._land(self._folder, self._written)
+            # From here on the store itself knows them, however many there will be.
+            self._written = []
+            self._put.clear()
 
     def _write(self, name: str, block: bytes) -> None:
         with _disk_errors(self._store.root):
             if self._store._holds(name, block):
                 return
-            with open(self.folder / name, "wb", buffering=0) as file:
+            with open(self._folder / name, "wb", buffering=0) as file:
                 if file.write(block) != len(block):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self.written.append(name)
+            self._written.append(name)
 
 
 @contextmanager

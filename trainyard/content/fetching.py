@@ -1,11 +1,12 @@
 """Getting blocks from whoever has them, and believing none of them.
 
 Our own store is asked first, then the sources in the order of how well they did. Where one is slow
-the next is asked beside it, and the first answer that matches the CID wins.
+the next is asked beside it, the first answer that matches the CID wins, and who was beaten by far
+is asked last for a while, as is who failed.
 """
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -21,19 +22,14 @@ from trainyard.content.errors import (
     StoreError,
     UnavailableError,
 )
-from trainyard.content.limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from trainyard.content.limits import DEFAULT_LIMITS, Limits
 from trainyard.content.ports import BlockSource, ContentStore, HealingStore, StreamingSource
-from trainyard.content.readahead import ReadAhead
-from trainyard.protocol.errors import PermanentError, TransientError
+from trainyard.protocol.errors import TransientError
 
 _PARALLEL = 8
-# Blocks that a stream may send ahead of the one that is wanted, or in vain.
-_AHEAD_BYTES = 32 * MIB
-# What a block counts beside its bytes: blocks of no bytes at all would else cost nothing.
-_BLOCK_BYTES = KIB
-# Blocks of a stream that are kept after use, since a block that stands twice often does so nearby.
-_RECENT_BYTES = 8 * MIB
 _PENALTY_S = 30.0
+# Whoever is silent for so many times what another took to answer is slow.
+_SLOWER_BY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +38,12 @@ class Arrived:
 
     block: bytes
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    source: BlockSource
+    at: float
 
 
 class Feed(Protocol):
@@ -65,8 +67,8 @@ class Fetcher:
         hedge_s: float = 2.0,
     ) -> None:
         self.store, self.sources, self.limits = store, tuple(sources), limits
-        self._hedge_s = hedge_s
-        self._failed_at: dict[str, float] = {}
+        self.hedge_s = hedge_s
+        self._blamed_at: dict[str, float] = {}
         self._lock = Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._asking: ThreadPoolExecutor | None = None
@@ -90,7 +92,7 @@ class Fetcher:
             except (CorruptBlockError, SourceError, StoreError) as error:
                 failures.append(error)
         own = tuple(failures)
-        arrived = self._from_sources(cid, failures)
+        arrived = self._from_sources(cid, failures, self.ranked_sources())
         if any(isinstance(failure, CorruptBlockError) for failure in own):
             self._heal(cid, arrived.block)
         return arrived
@@ -107,43 +109,64 @@ class Fetcher:
 
     def submit(self, cid: Cid) -> "Future[Arrived]":
         """Start getting a block beside others."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="content")
-        return self._pool.submit(self.get, cid)
+        return self._threads().submit(self.get, cid)
+
+    def submit_beside(self, cid: Cid, source: BlockSource) -> "Future[Arrived] | None":
+        """Start asking all but `source`, which is late; None if there is nobody else."""
+        others = [other for other in self.ranked_sources() if other.name != source.name]
+        return self._threads().submit(self._from_sources, cid, [], others) if others else None
 
     def ranked_sources(self) -> list[BlockSource]:
-        """The sources, those that failed of late last."""
-        now = time.monotonic()
-        with self._lock:
-            recent = {name: at for name, at in self._failed_at.items() if now - at < _PENALTY_S}
+        """The sources, those that failed or were slow of late last."""
+        recent = self._recently_blamed()
         return sorted(self.sources, key=lambda source: recent.get(source.name, 0.0))
+
+    def asked_last(self) -> tuple[str, ...]:
+        """Who failed or was slow of late, so that the others are asked first."""
+        return tuple(sorted(self._recently_blamed()))
 
     def blame(self, source: BlockSource) -> None:
         with self._lock:
-            self._failed_at[source.name] = time.monotonic()
+            self._blamed_at[source.name] = time.monotonic()
 
-    def _from_sources(self, cid: Cid, failures: list[TransientError]) -> Arrived:
-        waiting = deque(self.ranked_sources())
-        asked: dict[Future[bytes], BlockSource] = {}
+    def _recently_blamed(self) -> dict[str, float]:
+        since = time.monotonic() - _PENALTY_S
+        with self._lock:
+            return {name: at for name, at in self._blamed_at.items() if at > since}
+
+    def _from_sources(
+        self, cid: Cid, failures: list[TransientError], sources: Sequence[BlockSource]
+    ) -> Arrived:
+        waiting = deque(sources)
+        asked: dict[Future[bytes], _Asked] = {}
         if len(waiting) == 1:  # nobody to race: no thread is worth it
             return self._from_only(waiting[0], cid, failures)
         while waiting or asked:
             if waiting:
                 source = waiting.popleft()
-                asked[self._ask(source, cid)] = source
+                asked[self._ask(source, cid)] = _Asked(source, time.monotonic())
             done, _ = wait(
                 asked,
-                timeout=self._hedge_s if waiting else None,
+                timeout=self.hedge_s if waiting else None,
                 return_when=FIRST_COMPLETED,
             )
             for answer in done:
-                source = asked.pop(answer)
+                answered = asked.pop(answer)
                 try:
-                    return self.check(cid, answer.result(), source.name)
+                    arrived = self.check(cid, answer.result(), answered.source.name)
                 except TransientError as error:
-                    self._note(source, error, failures)
+                    self._note(answered.source, error, failures)
+                else:
+                    self._blame_slow(answered, asked.values())
+                    return arrived
         raise UnavailableError(cid, failures)
+
+    def _blame_slow(self, winner: "_Asked", others: Iterable["_Asked"]) -> None:
+        now = time.monotonic()
+        patience_s = max(self.hedge_s, _SLOWER_BY * (now - winner.at))
+        for other in others:
+            if now - other.at >= patience_s:
+                self.blame(other.source)
 
     def _from_only(self, source: BlockSource, cid: Cid, failures: list[TransientError]) -> Arrived:
         try:
@@ -158,6 +181,12 @@ class Fetcher:
         failures.append(error)
         if not isinstance(error, BlockNotFoundError):
             self.blame(source)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="content")
+            return self._pool
 
     def _ask(self, source: BlockSource, cid: Cid) -> "Future[bytes]":
         with self._lock:
@@ -190,6 +219,9 @@ class ParallelFeed:
             if cid not in self._coming:
                 self._coming[cid] = self._fetcher.submit(cid)
 
+    def has_begun(self, cid: Cid) -> bool:
+        return cid in self._coming
+
     def take(self, cid: Cid) -> Arrived:
         coming = self._coming.pop(cid, None)
         return self._fetcher.get(cid) if coming is None else coming.result()
@@ -206,88 +238,6 @@ class DirectFeed:
 
     def take(self, cid: Cid) -> Arrived:
         return self._fetcher.get(cid)
-
-
-class StreamFeed:
-    """Blocks from one stream of a whole DAG; what it lacks or sends wrong is fetched singly."""
-
-    def __init__(self, fetcher: Fetcher, source: StreamingSource, root: Cid) -> None:
-        self._fetcher, self._source = fetcher, source
-        self._blocks: ReadAhead | None = ReadAhead(source.stream(root))
-        self._ahead: dict[Cid, Arrived] = {}
-        self._ahead_bytes = self._vain_bytes = 0
-        self._seen: set[Cid] = set()
-        self._recent: OrderedDict[Cid, Arrived] = OrderedDict()
-        self._recent_bytes = 0
-        self._rest = ParallelFeed(fetcher)
-
-    def want(self, cids: Sequence[Cid]) -> None:
-        if self._blocks is None:
-            self._rest.want(cids)
-
-    def take(self, cid: Cid) -> Arrived:
-        if cid.inline is not None:
-            return self._fetcher.get(cid)
-        arrived = self._recent.get(cid) or self._from_stream(cid)
-        if arrived is None:
-            arrived = self._rest.take(cid)
-        self._keep(cid, arrived)
-        return arrived
-
-    def _from_stream(self, cid: Cid) -> Arrived | None:
-        arrived = self._ahead.pop(cid, None)
-        if arrived is not None:
-            self._ahead_bytes -= len(arrived.block) + _BLOCK_BYTES
-            return arrived
-        # A block that stands in the DAG twice is sent once.
-        while self._blocks is not None and cid not in self._seen:
-            received = self._next()
-            if received is None:
-                return None
-            name, arrived = received
-            known = name in self._seen
-            self._seen.add(name)
-            if name == cid:
-                self._vain_bytes = 0
-                return arrived
-            if known:
-                self._vain_bytes += len(arrived.block) + _BLOCK_BYTES
-            else:
-                self._ahead[name] = arrived
-                self._ahead_bytes += len(arrived.block) + _BLOCK_BYTES
-            if self._ahead_bytes + self._vain_bytes > _AHEAD_BYTES:
-                self._give_up()
-        return None
-
-    def _keep(self, cid: Cid, arrived: Arrived) -> None:
-        if cid not in self._recent:
-            self._recent_bytes += len(arrived.block) + _BLOCK_BYTES
-            self._recent[cid] = arrived
-        self._recent.move_to_end(cid)
-        while self._recent_bytes > _RECENT_BYTES:
-            _, oldest = self._recent.popitem(last=False)
-            self._recent_bytes -= len(oldest.block) + _BLOCK_BYTES
-
-    def _next(self) -> tuple[Cid, Arrived] | None:
-        assert self._blocks is not None
-        try:
-            cid, block = next(self._blocks)
-            return cid, self._fetcher.check(cid, block, self._source.name)
-        except StopIteration:
-            self._blocks = None
-        except (TransientError, PermanentError):
-            # The single fetch that follows meets the same fault, or another source's answer.
-            self._give_up()
-        return None
-
-    def _give_up(self) -> None:
-        self._fetcher.blame(self._source)
-        self.close()
-
-    def close(self) -> None:
-        if self._blocks is not None:
-            self._blocks.close()
-            self._blocks = None
 
 
 def first_streaming(sources: Iterable[BlockSource]) -> StreamingSource | None:

@@ -1,10 +1,13 @@
 """Blocks on their way into a Kubo, safe from its garbage collection from the first to the last.
 
-Blocks wait in a temporary file and go over in one CAR. A large batch sends its leaves ahead, some
-megabytes at a time, each lot under a node of its own that Kubo pins while it holds its lock. The
-last CAR brings the inner nodes and pins the roots in the same way, and then the lots are let go.
-So at no time does a block of the batch lie in the node without a pin, and none has to be sent
-twice. A lot names its owner and its time, so that those of a process that died can be cleared.
+Blocks wait in a temporary file and go over in one CAR. A large batch sends them in lots, some
+megabytes at a time, each under a node of its own that Kubo pins while it holds its lock. The last
+CAR brings the rest and pins the roots in the same way, and then the lots are let go. So at no time
+does a block of the batch lie in the node without a pin, and none has to be sent twice. A lot names
+its owner and its time, so that those of a process that died can be cleared.
+
+A lot has its blocks as bare bytes, whatever they are: a pin of a node would ask for all below it,
+of which much is still to come. Kubo keeps and collects blocks by their hash, so that does for both.
 """
 
 import contextlib
@@ -13,7 +16,8 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from trainyard.content.car import write_car
 from trainyard.content.cid import Cid, Codec
@@ -30,9 +34,9 @@ from trainyard.content.limits import MIB
 
 LOT_BYTES = 64 * MIB
 # Long past what any batch takes; a lot older than this belongs to nobody.
-LOT_LIFE_S = 24 * 3600
-# The node over a lot's leaves stays far below the largest block that a node takes.
-_LOT_LEAVES = 16_000
+LOT_LIFE_S = 7 * 24 * 3600
+# The node over a lot's blocks stays far below the largest block that a node takes.
+_LOT_BLOCKS = 16_000
 _IN_MEMORY_BYTES = 4 * MIB
 _PIECE_BYTES = 256 * 1024
 _SLOWEST_BYTES_PER_S = 8 * MIB
@@ -44,7 +48,7 @@ class KuboBatch:
 
     def __init__(self, rpc: KuboRpc, lot_bytes: int = LOT_BYTES) -> None:
         self._rpc, self._lot_bytes = rpc, lot_bytes
-        self._leaves, self._nodes = _Spool(), _Spool()
+        self._waiting = _Spool()
         self._roots: dict[Cid, None] = {}
         self._lots: list[Cid] = []
         self._sent_bytes = 0
@@ -54,11 +58,13 @@ class KuboBatch:
         if cid.inline is not None:
             return
         with self._lock, _as_store_error():
-            if cid.codec is not Codec.RAW:
-                self._nodes.add(cid, block)
-                return
-            self._leaves.add(cid, block)
-            if self._leaves.size >= self._lot_bytes or len(self._leaves.cids) >= _LOT_LEAVES:
+            self._waiting.add(Cid(Codec.RAW, cid.digest), block)
+            if self._waiting.size >= self._lot_bytes or len(self._waiting.cids) >= _LOT_BLOCKS:
+                self._send_lot()
+
+    def flush(self) -> None:
+        with self._lock, _as_store_error():
+            if self._waiting.cids:
                 self._send_lot()
 
     def pin(self, root: Cid) -> None:
@@ -73,11 +79,10 @@ class KuboBatch:
         """
         with self._lock, _as_store_error():
             roots = [root for root in self._roots if not is_pinned(self._rpc, root)]
-            spools = [spool for spool in (self._leaves, self._nodes) if spool.cids]
-            if not spools and not roots:
+            if not self._waiting.cids and not roots:
                 return
             try:
-                self._import(roots or [next(iter(spools[0].cids))], spools, pin=bool(roots))
+                self._import(roots or [next(iter(self._waiting.cids))], pin=bool(roots))
             except SourceTimeoutError as error:
                 if not roots:
                     raise
@@ -96,24 +101,23 @@ class KuboBatch:
                 except SourceError:
                     break  # a node that is gone; a later collection clears the lots
             self._lots = []
-            self._leaves.close()
-            self._nodes.close()
+            self._waiting.close()
 
     def _send_lot(self) -> None:
-        cids = list(self._leaves.cids)
+        cids = list(self._waiting.cids)
         mark = f"{int(time.time())} {os.getpid()} {secrets.token_hex(16)}"
         block = encode_node([Link(cid, "", 0) for cid in cids], _MARK + mark.encode())
         lot = _lot_cid(block)
-        self._leaves.add(lot, block)
+        self._waiting.add(lot, block)
         # Noted first: if the answer is lost, the pin may still be there.
         self._lots.append(lot)
-        self._import([lot], [self._leaves], pin=True)
-        self._leaves.close()
-        self._leaves = _Spool()
+        self._import([lot], pin=True)
+        self._waiting.close()
+        self._waiting = _Spool()
 
-    def _import(self, roots: Sequence[Cid], spools: Sequence["_Spool"], *, pin: bool) -> None:
+    def _import(self, roots: Sequence[Cid], *, pin: bool) -> None:
         header = b"".join(write_car(roots, ()))
-        size = len(header) + sum(spool.size for spool in spools)
+        size = len(header) + self._waiting.size
         self._sent_bytes += size
         count = 0
         for line in self._rpc.lines(
@@ -122,7 +126,7 @@ class KuboBatch:
             ("stats", "true"),
             ("fast-provide-root", "false"),
             ("cid-base", "base32"),
-            upload=Upload(_chain(header, spools), size),
+            upload=Upload(chain([header], self._waiting.pieces()), size),
             # To pin, Kubo reads all that is under the root before it answers.
             timeout_s=self._rpc.timeout_s + self._sent_bytes / _SLOWEST_BYTES_PER_S,
         ):
@@ -130,7 +134,7 @@ class KuboBatch:
                 root = Cid.parse(str(line["Root"]["Cid"]["/"]))
                 raise UnavailableError(root, [SourceError(self._rpc.name, f"cannot pin it: {why}")])
             count = (line.get("Stats") or {}).get("BlockCount", count)
-        expected = sum(len(spool.cids) for spool in spools)
+        expected = len(self._waiting.cids)
         if count != expected:
             raise StoreError(f"{self._rpc.name} took {count} of {expected} blocks")
 
@@ -160,12 +164,6 @@ class _Spool:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _chain(header: bytes, spools: Iterable[_Spool]) -> Iterator[bytes]:
-    yield header
-    for spool in spools:
-        yield from spool.pieces()
 
 
 def is_pinned(rpc: KuboRpc, root: Cid) -> bool:

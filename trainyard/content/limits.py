@@ -13,7 +13,8 @@ class Limits:
 
     # No IPFS node passes larger blocks on.
     block_bytes: int = 2 * MIB
-    # 174 links a node: eight levels are more than any disk holds.
+    # Of folders in each other, and of levels in each of them and in a file, counted apart. With 174
+    # links a node, eight levels are more than any disk holds.
     depth: int = 32
     links_per_node: int = 16_384
     directory_entries: int = 1_000_000

@@ -46,6 +46,12 @@ class Batch(Protocol):
 
     def put(self, cid: Cid, block: bytes) -> None: ...
 
+    def flush(self) -> None:
+        """Bring what was put so far into the store: it is there even if the batch fails later.
+
+        No collection takes it while the batch goes on.
+        """
+
     def pin(self, root: Cid) -> None:
         """Keep everything under `root`, whose blocks are in the store or in this batch."""
 

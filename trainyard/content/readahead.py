@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from trainyard.content.cid import Cid
@@ -33,7 +33,7 @@ class ReadAhead(Iterator[Received]):
 
     def __next__(self) -> Received:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ended or self._closed)
+            self._changed.wait_for(self._is_ready)
             if not self._waiting:
                 if self._failure is not None:
                     raise self._failure
@@ -42,6 +42,21 @@ class ReadAhead(Iterator[Received]):
             self._waiting_bytes -= len(block) + _BLOCK_BYTES
             self._changed.notify_all()
             return cid, block
+
+    def wait(
+        self, timeout_s: float | None = None, *, unless: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Whether the next block, or the end, is here; ends early by `wake`, if then `unless`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_ready() or unless(), timeout_s)
+            return self._is_ready()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _is_ready(self) -> bool:
+        return bool(self._waiting) or self._ended or self._closed
 
     def close(self) -> None:
         """Take no more. The thread ends, and closes the stream, when what it waits for comes."""

@@ -75,6 +75,21 @@ class _Pending:
     depth: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A block in a tree: how many folders it is in, and at which level of its file or folder."""
+
+    cid: Cid
+    folders: int
+    levels: int
+
+    def below(self, kind: Kind | None, link: Link) -> "_Place":
+        is_entry = kind is Kind.DIRECTORY or (kind is Kind.HAMT_SHARD and len(link.name) > PREFIX)
+        if is_entry:
+            return _Place(link.cid, self.folders + 1, 0)
+        return _Place(link.cid, self.folders, self.levels + 1)
+
+
 class Walk:
     """One walk over a DAG, with a count of what it has met."""
 
@@ -191,10 +206,11 @@ class Walk:
     def blocks(self, root: Cid, *, once: bool = True) -> Iterator[tuple[Cid, bytes, str]]:
         """Every block under `root`, depth first, with its sender; `once`, or each time it comes."""
         seen: set[Cid] = set()
-        stack = [(root, 0)]
+        stack = [_Place(root, 0, 0)]
         while stack:
-            self._feed.want([cid for cid, _ in reversed(stack[-64:])])
-            cid, depth = stack.pop()
+            self._feed.want([place.cid for place in reversed(stack[-64:])])
+            place = stack.pop()
+            cid = place.cid
             if cid in seen:
                 continue
             if once:
@@ -202,8 +218,9 @@ class Walk:
             arrived = self._take(cid)
             yield cid, arrived.block, arrived.source
             if cid.codec is Codec.DAG_PB:
-                node = self._decode_node(arrived.block, depth)
-                stack += [(link.cid, depth + 1) for link in reversed(node.links)]
+                node = self._decode_node(arrived.block, max(place.folders, place.levels))
+                kind = _kind(node)
+                stack += [place.below(kind, link) for link in reversed(node.links)]
 
     def _step(self, cid: Cid, name: str, path: ContentPath) -> Cid:
         opened, level = self._open(cid), 0
@@ -257,15 +274,7 @@ class Walk:
         about = opened.about
         assert about is not None
         links, sizes = opened.node.links, about.block_sizes
-        if len(links) != len(sizes):
-            raise MalformedBlockError(
-                f"{pending.cid} has {len(links)} links and {len(sizes)} sizes"
-            )
-        total = len(about.data) + sum(sizes)
-        if about.file_size is not None and about.file_size != total:
-            raise MalformedBlockError(
-                f"{pending.cid} says {about.file_size} bytes and its parts have {total}"
-            )
+        total = about.bytes_of_file(pending.cid, len(links))
         if total > self._limits.file_bytes:
             raise LimitExceededError(f"{pending.cid} has {total} bytes")
         _expect(pending, total)
@@ -293,13 +302,17 @@ class Walk:
         if depth > self._limits.depth:
             raise LimitExceededError(f"a tree deeper than {self._limits.depth} levels")
         node = decode_node(block)
-        if len(node.links) > self._limits.links_per_node and not _is_directory(node):
+        if len(node.links) > self._limits.links_per_node and _kind(node) is not Kind.DIRECTORY:
             raise LimitExceededError(f"a node of {len(node.links)} links")
         return node
 
 
-def _is_directory(node: Node) -> bool:
-    return decode_unixfs(node.data).kind is Kind.DIRECTORY if node.data else False
+def _kind(node: Node) -> Kind | None:
+    """What a node stands for; None where it is no UnixFS."""
+    try:
+        return decode_unixfs(node.data).kind if node.data else None
+    except MalformedBlockError:
+        return None
 
 
 def _entry_kind(opened: _Opened) -> EntryKind:

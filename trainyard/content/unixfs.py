@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from trainyard.content.cid import Cid
 from trainyard.content.dag import field, fields
 from trainyard.content.errors import MalformedBlockError
 from trainyard.content.varint import read_varint
@@ -42,6 +43,17 @@ class UnixFs:
         if self.fanout is not None:
             parts.append(field(6, self.fanout))
         return b"".join(parts)
+
+    def bytes_of_file(self, cid: Cid, links: int) -> int:
+        """How many bytes a file has whose top is this node; MalformedBlockError if it is torn."""
+        if links != len(self.block_sizes):
+            raise MalformedBlockError(f"{cid} has {links} links and {len(self.block_sizes)} sizes")
+        total = len(self.data) + sum(self.block_sizes)
+        if self.file_size is not None and self.file_size != total:
+            raise MalformedBlockError(
+                f"{cid} says {self.file_size} bytes and its parts have {total}"
+            )
+        return total
 
 
 def decode_unixfs(message: bytes) -> UnixFs:

@@ -1,8 +1,10 @@
 """Arrays as a directory of `.npy` files: equal arrays have equal CIDs."""
 
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from tokenize import TokenError
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +14,13 @@ from trainyard.content.chunking import Chunker
 from trainyard.content.content import Content, Progress, Report
 from trainyard.content.names import ContentPath, check_name
 from trainyard.content.nodes import Built
-from trainyard.content.reading import EntryKind
+from trainyard.content.reading import Entry, EntryKind
 from trainyard.datasets.errors import DatasetError
 from trainyard.datasets.streams import stream_of
 
 SUFFIX = ".npy"
+# What is loaded at once, unless the caller says otherwise.
+MOST_ARRAY_BYTES = 4 << 30
 
 
 def add_arrays(
@@ -49,22 +53,28 @@ def add_arrays(
     return built
 
 
-def load_arrays(content: Content, path: ContentPath) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a directory of `.npy` files, verified; other files in it are left alone."""
-    arrays = {}
-    for entry in content.ls(path):
-        if entry.kind is not EntryKind.FILE or not entry.name.endswith(SUFFIX):
-            continue
-        with content.open(ContentPath(entry.cid)) as file:
-            try:
-                # Without pickles: reading an array must not run what a stranger wrote.
-                array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            except ValueError as error:
-                raise DatasetError(f"{path}/{entry.name} is no array: {error}") from error
-        arrays[entry.name.removesuffix(SUFFIX)] = array
-    if not arrays:
+def load_arrays(
+    content: Content, path: ContentPath, *, most_bytes: int = MOST_ARRAY_BYTES
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a directory of `.npy` files, verified; other files in it are left alone.
+
+    A few blocks that stand in a file again and again can make it as large as they like to say, so
+    more than `most_bytes` together are refused before memory is taken for them.
+    """
+    files = [
+        entry
+        for entry in content.ls(path)
+        if entry.kind is EntryKind.FILE and entry.name.endswith(SUFFIX)
+    ]
+    if not files:
         raise DatasetError(f"{path} has no {SUFFIX} files in it")
-    return arrays
+    total = sum(entry.size for entry in files)
+    if total > most_bytes:
+        raise DatasetError(
+            f"the arrays of {path} take {total} bytes; {most_bytes} are loaded at most, "
+            "give `most_bytes` for more"
+        )
+    return {entry.name.removesuffix(SUFFIX): _load(content, path, entry) for entry in files}
 
 
 def counting(progress: Report | None, total: int | None) -> Callable[[int], None] | None:
@@ -79,6 +89,40 @@ def counting(progress: Report | None, total: int | None) -> Callable[[int], None
         progress(Progress(done, total, "this machine"))
 
     return advance
+
+
+def _load(content: Content, path: ContentPath, entry: Entry) -> npt.NDArray[Any]:
+    with content.open(ContentPath(entry.cid)) as file:
+        try:
+            _check_size(file, entry.size)
+            # Without pickles: reading an array must not run what a stranger wrote.
+            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        except ValueError as error:
+            raise DatasetError(f"{path}/{entry.name} is no array: {error}") from error
+    return array
+
+
+def _check_size(file: BinaryIO, size: int) -> None:
+    """ValueError where the header's shape needs more bytes than follow it.
+
+    NumPy takes memory for the whole shape before it reads the first of them.
+    """
+    version = np.lib.format.read_magic(file)
+    # The third version differs from the second in how fields are named, and in no size.
+    read_header = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    try:
+        shape, _, dtype = read_header(file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError) as error:
+        # It is read as an expression of Python's, which may be nested without sense.
+        raise ValueError("its header cannot be read") from error
+    stated, there = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if not dtype.hasobject and stated > there:
+        raise ValueError(f"its shape {list(shape)} needs {stated} bytes, and {there} are there")
+    file.seek(0)
 
 
 def _npy(name: str, values: npt.NDArray[Any]) -> Iterator[bytes | memoryview]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from trainyard.datasets.errors import DatasetError
 from trainyard.datasets.schema import Feature, Schema
+from trainyard.datasets.tfrecord import FRAME_BYTES
 
 INDEX_NAME, OFFSETS_NAME = "index.json", "offsets"
 LARGEST_INDEX_BYTES = 16 << 20
@@ -48,6 +49,11 @@ class Index(BaseModel):
     def _adds_up(self) -> "Index":
         if sum(shard.records for shard in self.shards) != self.records:
             raise ValueError(f"the shards do not have {self.records} records together")
+        for shard in self.shards:
+            if shard.records * FRAME_BYTES > shard.bytes:
+                raise ValueError(
+                    f"{shard.name} cannot have {shard.records} records in {shard.bytes} bytes"
+                )
         for what in ([s.name for s in self.shards], [f.name for f in self.features]):
             if len(set(what)) != len(what):
                 raise ValueError(f"a name is there twice in {what}")

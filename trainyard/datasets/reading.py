@@ -1,6 +1,7 @@
 """Reading sharded data sets by CID: any record without a scan, or all of them in order."""
 
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Iterator
 from operator import index as as_index
 from threading import Lock
@@ -26,6 +27,11 @@ from trainyard.datasets.schema import Schema
 from trainyard.datasets.tfrecord import FRAME_BYTES, LARGEST_RECORD_BYTES, read_records, unframe
 
 _OFFSET = np.dtype("<u8")
+# Offsets are read and kept by pages: so many records each, and 32 MiB of them together.
+_PAGE_RECORDS = 4096
+_MOST_PAGES = 1024
+# Their origins take 24 bytes each while they are computed.
+MOST_ORIGINS = 1 << 25
 
 
 def open_shards(content: Content, path: ContentPath) -> "ShardedDataset":
@@ -48,7 +54,8 @@ def open_shards(content: Content, path: ContentPath) -> "ShardedDataset":
 class ShardedDataset:
     """Records by number, in the order of the shards. Safe to use from many threads.
 
-    Of a shard that was asked for a record, the offsets stay in memory: eight bytes a record.
+    Whoever made the data set may say what they like, so nothing is read or allocated for a size
+    that only its index states: of the offsets a page at a time is read, and the latest are kept.
     """
 
     def __init__(self, content: Content, path: ContentPath, index: Index) -> None:
@@ -59,7 +66,7 @@ class ShardedDataset:
         self._starts = [0]
         for shard in index.shards:
             self._starts.append(self._starts[-1] + shard.records)
-        self._offsets: dict[int, npt.NDArray[np.uint64]] = {}
+        self._pages: OrderedDict[tuple[int, int], npt.NDArray[np.uint64]] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -74,8 +81,7 @@ class ShardedDataset:
             raise IndexError(f"record {number} of {len(self)}")
         at = bisect_right(self._starts, wanted) - 1
         shard, place = self.index.shards[at], wanted - self._starts[at]
-        offsets = self._offsets_of(at)
-        start, end = int(offsets[place]), int(offsets[place + 1])
+        start, end = self._extent(at, place)
         try:
             return self.schema.decode(unframe(self._read(self._files[at], start, end - start)))
         except CorruptRecordError as error:
@@ -105,34 +111,57 @@ class ShardedDataset:
                 f"{self.path}/{shard.name} has {place} records where its index says {shard.records}"
             )
 
-    def origins(self) -> npt.NDArray[np.int64]:
+    def origins(self, *, most: int = MOST_ORIGINS) -> npt.NDArray[np.int64]:
         """For each record the place that it had in what the data set was made from."""
+        if len(self) > most:
+            raise DatasetError(
+                f"{self.path} says it has {len(self)} records; origins are computed for {most} at "
+                "most, give `most` for more"
+            )
         return permutation(len(self), self.index.seed)
 
-    def _offsets_of(self, number: int) -> npt.NDArray[np.uint64]:
-        with self._lock:
-            known = self._offsets.get(number)
-        if known is not None:
-            return known
+    def _extent(self, number: int, place: int) -> tuple[int, int]:
+        """Where a record of a shard begins and ends, if a record can be there."""
         shard = self.index.shards[number]
-        offsets = self._load_offsets(shard)
+        page, at = divmod(place, _PAGE_RECORDS)
+        offsets = self._page(number, page)
+        start, end = int(offsets[at]), int(offsets[at + 1])
+        if (
+            (place == 0 and start != 0)
+            or (place == shard.records - 1 and end != shard.bytes)
+            or not FRAME_BYTES <= end - start <= LARGEST_RECORD_BYTES + FRAME_BYTES
+            or end > shard.bytes
+        ):
+            raise CorruptRecordError(
+                f"{self._offsets_path(shard)} gives record {place} a place where no record can be"
+            )
+        return start, end
+
+    def _page(self, number: int, page: int) -> npt.NDArray[np.uint64]:
+        """Where each record of a page of a shard begins, and where the last one ends."""
         with self._lock:
-            self._offsets[number] = offsets
+            known = self._pages.get((number, page))
+            if known is not None:
+                self._pages.move_to_end((number, page))
+                return known
+        offsets = self._load_page(self.index.shards[number], page)
+        with self._lock:
+            self._pages[number, page] = offsets
+            while len(self._pages) > _MOST_PAGES:
+                self._pages.popitem(last=False)
         return offsets
 
-    def _load_offsets(self, shard: Shard) -> npt.NDArray[np.uint64]:
-        where = self.path.child(OFFSETS_NAME).child(shard.offsets_name)
-        entry = _file(self._content, where, (shard.records + 1) * _OFFSET.itemsize)
-        offsets = np.frombuffer(self._read(entry, 0, entry.size), _OFFSET).astype(np.uint64)
-        sizes = np.diff(offsets.astype(np.int64))
-        if (
-            offsets[0] != 0
-            or offsets[-1] != shard.bytes
-            or sizes.min() < FRAME_BYTES
-            or sizes.max() > LARGEST_RECORD_BYTES + FRAME_BYTES
-        ):
-            raise CorruptRecordError(f"{where} gives places where no record can be")
-        return offsets
+    def _load_page(self, shard: Shard, page: int) -> npt.NDArray[np.uint64]:
+        entry = _file(
+            self._content, self._offsets_path(shard), (shard.records + 1) * _OFFSET.itemsize
+        )
+        first = page * _PAGE_RECORDS
+        count = min(_PAGE_RECORDS, shard.records - first) + 1
+        data = self._read(entry, first * _OFFSET.itemsize, count * _OFFSET.itemsize)
+        return np.frombuffer(data, _OFFSET).astype(np.uint64)
+
+    def _offsets_path(self, shard: Shard) -> ContentPath:
+        return self.path.child(OFFSETS_NAME).child(shard.offsets_name)
 
     def _read(self, entry: Entry, start: int, count: int) -> bytes:
         buffer = bytearray(count)
