@@ -9,12 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.iptf_world import World, clean_environment, remove_block
+from tests.integration.iptf_world import OpenFile, World, clean_environment, remove_block
 from trainyard.content.cid import Cid
 from trainyard.content.dag import decode_node
 from trainyard.content.embedded import EmbeddedStore
@@ -28,35 +27,6 @@ from trainyard.iptf.wire import Message, Op, WireError
 
 MIB = 1 << 20
 WAIT_S = 30
-
-
-@dataclass
-class OpenFile:
-    """A file opened at a gate as the plugin does it."""
-
-    client: GateClient
-    handle: int
-    size: int
-    complete: bool
-    fd: int
-
-    @classmethod
-    def at(cls, client: GateClient, uri: str) -> "OpenFile":
-        fields, fd = client.ask_for_fd(Message(Op.OPEN).text(uri))
-        assert fd is not None
-        return cls(client, fields.u64(), fields.u64(), bool(fields.u8()), fd)
-
-    def ensure(self, offset: int, length: int) -> tuple[int, bool]:
-        fields = self.client.ask(Message(Op.ENSURE).u64(self.handle).u64(offset).u64(length))
-        return fields.u64(), bool(fields.u8())
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.ensure(offset, length)
-        return os.pread(self.fd, length, offset)
-
-    def close(self) -> None:
-        self.client.tell(Message(Op.CLOSE).u64(self.handle).u8(1).u64(0).u32(0))
-        os.close(self.fd)
 
 
 @pytest.fixture
@@ -316,8 +286,7 @@ def test_ranges_that_arrive_last_are_recorded(here: World) -> None:
     with here.gate() as gate, GateClient(gate.socket) as client:
         run = client.begin_run(["python", "train.py"], "/work")
         file = OpenFile.at(client, f"iptf://ipfs/{cid}//a")
-        ranges = Message(Op.CLOSE).u64(file.handle).u8(0).u64(30)
-        client.tell(ranges.u32(2).u64(10).u64(20).u64(50).u64(70))
+        file.report((10, 20), (50, 70))
 
     (read,) = Reflog(here.folder / "store" / "reflog.sqlite").reads(run)
     assert read.uri == f"ipfs://{cid}/a"

@@ -74,3 +74,6 @@ class GateClient:
 
     def begin_run(self, command: Sequence[str], cwd: str) -> int:
         return self.ask(Message(Op.BEGIN_RUN).text(json.dumps(list(command))).text(cwd)).u64()
+
+    def end_run(self, run: int, exit_code: int) -> None:
+        self.ask(Message(Op.END_RUN).u64(run).u32(exit_code))

@@ -90,7 +90,7 @@ class Gate:
             while session is not None and (request := receive(connection)) is not None:
                 op = request.u8()
                 if op == Op.CLOSE:
-                    self._service.close(request)
+                    self._close(session, request)
                 else:
                     self._answer(connection, session, op, request)
         except (OSError, WireError):
@@ -124,6 +124,14 @@ class Gate:
                 return
             del self._sessions[session.number]
         self._service.depart(session)
+
+    def _close(self, session: Session, request: Fields) -> None:
+        try:
+            self._service.close(session, request)
+        except WireError:
+            raise
+        except Exception as error:  # nobody waits for an answer, and the next request may do
+            traceback.print_exception(error)
 
     def _answer(
         self, connection: socket.socket, session: Session, op: int, request: Fields
