@@ -99,6 +99,44 @@ def test_a_cached_file_needs_no_source(here: World) -> None:
         assert file.read(0, len(data)) == data
 
 
+def test_a_cached_file_that_the_disk_changed_is_fetched_again(here: World) -> None:
+    data = os.urandom(3 * MIB)
+    cid = here.content.add(_file(here, data)).cid
+    with _at_gate(here) as client:
+        OpenFile.at(client, f"ipfs://{cid}").ensure(0, len(data))
+    path = here.cache / "files" / str(cid)
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(2 * MIB)
+        file.write(bytes([data[2 * MIB] ^ 1]))
+
+    with _at_gate(here) as client:
+        assert OpenFile.at(client, f"ipfs://{cid}").read(0, len(data)) == data
+
+
+def test_parts_that_nobody_reads_any_more_give_way(tmp_path: Path) -> None:
+    here = World(tmp_path, cache_bytes=8 * MIB)
+    cids = []
+    for number in range(4):
+        # So large that it is not fetched to its end for one who reads in the middle.
+        with (tmp_path / "sparse").open("wb") as file:
+            file.write(bytes([number]))
+            file.truncate(80 * MIB)
+        cids.append(here.content.add(tmp_path / "sparse").cid)
+
+    with _at_gate(here) as client:
+        for cid in cids[:-1]:
+            file_at_gate = OpenFile.at(client, f"ipfs://{cid}")
+            file_at_gate.ensure(50 * MIB, 3 * MIB)
+            file_at_gate.close()
+        last = OpenFile.at(client, f"ipfs://{cids[-1]}")
+        last.ensure(50 * MIB, 3 * MIB)
+
+        parts = [entry.stat() for entry in (here.cache / "partial").iterdir()]
+        assert os.fstat(last.fd).st_ino in [part.st_ino for part in parts]
+        assert sum(part.st_blocks * 512 for part in parts) <= 8 * MIB
+
+
 def test_the_cache_stays_within_its_bound(tmp_path: Path) -> None:
     here = World(tmp_path, cache_bytes=5 * MIB)
     files = {f"file-{number}": os.urandom(MIB) for number in range(12)}

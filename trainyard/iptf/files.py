@@ -46,6 +46,7 @@ class OpenFiles:
 
     def __init__(self, tree: Tree, cache: Cache) -> None:
         self._tree, self._cache = tree, cache
+        cache.reclaim = self._reclaim
         self._lock = threading.Lock()
         # Not from one: a handle of a gate that was restarted should be unknown here.
         self._numbers = itertools.count(int.from_bytes(os.urandom(6), "little") + 1)
@@ -181,14 +182,19 @@ class OpenFiles:
                 shared.filling.leave()
             self._prune()
 
-    def _prune(self) -> None:
+    def _prune(self, idle_fillings: int = _IDLE_FILLINGS) -> None:
         """Let go of the files that nobody has open and that are whole, or one too many."""
         idle = [cid for cid, shared in self._shared.items() if shared.users == 0]
-        resting = [cid for cid in idle if not self._shared[cid].filling.streaming]
+        resting = [cid for cid in idle if not self._shared[cid].filling.busy]
         whole = [cid for cid in resting if self._shared[cid].filling.complete]
         partial = [cid for cid in resting if cid not in whole]
-        for cid in whole + partial[: max(0, len(partial) - _IDLE_FILLINGS)]:
+        for cid in whole + partial[: max(0, len(partial) - idle_fillings)]:
             self._shared.pop(cid).filling.close()
+
+    def _reclaim(self) -> None:
+        """The cache is over its bound: what nobody reads and is not whole goes first."""
+        with self._lock:
+            self._prune(idle_fillings=0)
 
     def _snapshot(self, fd: int) -> tuple[Cid, int]:
         """Store what a changing file holds now, so that the run that reads it can be reproduced."""
