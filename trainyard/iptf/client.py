@@ -34,7 +34,8 @@ class GateClient:
         except OSError as error:
             self._socket.close()
             raise GateError(
-                Code.UNAVAILABLE, f"the iptf gate does not answer at {path}: {error.strerror}"
+                Code.UNAVAILABLE,
+                f"the iptf gate does not answer at {path}: {error.strerror or error}",
             ) from error
         except BaseException:
             self._socket.close()

@@ -23,7 +23,7 @@ from trainyard.iptf.files import OpenFiles
 from trainyard.iptf.mfs import Mfs
 from trainyard.iptf.reflog import Reflog
 from trainyard.iptf.service import Service, Session
-from trainyard.iptf.settings import IptfSettings
+from trainyard.iptf.settings import BadSettingError, IptfSettings, read_settings
 from trainyard.iptf.tree import Tree
 from trainyard.iptf.wire import PROTOCOL, Fields, Message, Op, WireError, receive, send
 from trainyard.protocol.errors import TrainyardError
@@ -180,7 +180,11 @@ def open_service(settings: IptfSettings, content_settings: ContentSettings) -> S
 
 
 def main() -> int:
-    settings = IptfSettings()
+    try:
+        settings, content_settings = read_settings()
+    except BadSettingError as error:
+        print(f"the iptf gate cannot start: {error}", file=sys.stderr)
+        return 2
     if settings.socket is None:
         print("set IPTF_SOCKET to the path to listen on", file=sys.stderr)
         return 2
@@ -190,7 +194,7 @@ def main() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        service = open_service(settings, ContentSettings())
+        service = open_service(settings, content_settings)
         listener = listen(settings.socket)
     except (TrainyardError, OSError) as error:
         print(f"the iptf gate cannot start: {error}", file=sys.stderr)

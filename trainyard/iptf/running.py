@@ -16,9 +16,11 @@ from trainyard.content.content import Content
 from trainyard.content.errors import NotFoundError
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import EntryKind
+from trainyard.iptf.client import GateClient, GateError
 from trainyard.iptf.launching import GateProcess
 from trainyard.iptf.reflog import Read, Reflog
 from trainyard.iptf.tree import MutablePath, mutable, parse_uri
+from trainyard.iptf.wire import WireError
 
 HOOK = Path(__file__).with_name("hook")
 # As a shell reports what a signal has ended, and a command that it cannot find.
@@ -46,24 +48,41 @@ def run_program(
     environment = {} if mfs is None else {"IPTF_MFS": str(mfs)}
     gate = GateProcess(environment)
     try:
-        code = _run(
-            _program(command),
-            cwd,
-            {
-                **os.environ,
-                **environment,
-                "IPTF_SOCKET": str(gate.socket),
-                "IPTF_RUN": str(run),
-                "PYTHONPATH": _with_hook(os.environ.get("PYTHONPATH", "")),
-            },
-        )
+        code = _run(command, cwd, gate.socket, run, environment)
     finally:
         gate.stop()
     reflog.end_run(run, code)
     return Finished(run, code)
 
 
-def _run(command: Sequence[str], cwd: str, environment: dict[str, str]) -> int:
+def run_at_gate(command: Sequence[str], socket: Path) -> Finished:
+    """Run `command` to its end at a gate that is there already, and is asked to record it."""
+    try:
+        with GateClient(socket) as gate:
+            run = gate.begin_run(command, os.getcwd())
+    except GateError as error:
+        fix = "start that gate, or unset IPTF_SOCKET for one of its own"
+        raise GateError(error.code, f"{error}; {fix}") from error
+    code = _run(command, os.getcwd(), socket, run, {})
+    try:
+        with GateClient(socket) as gate:
+            gate.end_run(run, code)
+    except (GateError, OSError, WireError) as error:  # what the program did is done all the same
+        print(f"iptf: the end of run {run} is not recorded: {error}", file=sys.stderr)
+    return Finished(run, code)
+
+
+def _run(
+    command: Sequence[str], cwd: str, socket: Path, run: int, environment: dict[str, str]
+) -> int:
+    command = _program(command)
+    environment = {
+        **os.environ,
+        **environment,
+        "IPTF_SOCKET": str(socket.absolute()),
+        "IPTF_RUN": str(run),
+        "PYTHONPATH": _with_hook(os.environ.get("PYTHONPATH", "")),
+    }
     try:
         process = subprocess.Popen(command, cwd=cwd, env=environment)
     except FileNotFoundError:
