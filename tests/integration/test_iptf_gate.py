@@ -175,9 +175,10 @@ def test_two_gates_share_one_cache(here: World) -> None:
             assert [file.read(0, len(data)) for file in pair] == [data, data]
             for file in pair:
                 file.close()
-        assert len(_cached(here)) == len(files)
         for name in files:
             assert OpenFile.at(other, f"ipfs://{cid}/{name}").complete
+    # Readers do not wait until a file has its name; the end of a gate does.
+    assert len(_cached(here)) == len(files)
     assert os.listdir(here.cache / "partial") == []
 
 
@@ -209,6 +210,48 @@ def test_a_full_disk_is_said_to_be_full_and_is_used_again_when_it_is_not(here: W
         assert refused.value.code is Code.RESOURCE_EXHAUSTED
         resource.prlimit(gate.pid, resource.RLIMIT_FSIZE, before)
         assert OpenFile.at(client, f"ipfs://{cid}").read(0, len(data)) == data
+
+
+def test_a_gate_without_a_free_descriptor_says_so_and_goes_on_when_it_has_one(here: World) -> None:
+    cid = here.add({"a": os.urandom(2 * MIB)})
+    with here.gate() as gate, GateClient(gate.socket) as client:
+        client.ask(Message(Op.STAT).text(f"ipfs://{cid}/a"))
+        used = len(os.listdir(f"/proc/{gate.pid}/fd"))
+        _, most = resource.prlimit(gate.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(gate.pid, resource.RLIMIT_NOFILE, (used, most))
+        for request in (
+            Message(Op.OPEN).text(f"ipfs://{cid}/a"),
+            Message(Op.CREATE).text("iptf://mfs/a").u8(0),
+        ):
+            with pytest.raises(GateError, match="Too many open files") as refused:
+                client.ask(request)
+            assert refused.value.code is Code.RESOURCE_EXHAUSTED
+        resource.prlimit(gate.pid, resource.RLIMIT_NOFILE, (most, most))
+
+        assert OpenFile.at(client, f"ipfs://{cid}/a").size == 2 * MIB
+
+
+def test_a_second_reader_goes_on_with_what_the_first_began(here: World) -> None:
+    with (here.folder / "sparse").open("wb") as file:
+        file.truncate(200 * MIB)
+        file.seek(150 * MIB)
+        file.write(b"far ahead")
+    cid = here.content.add(here.folder / "sparse").cid
+
+    with here.gate() as gate, GateClient(gate.socket) as one, GateClient(gate.socket) as other:
+        first = OpenFile.at(one, f"ipfs://{cid}")
+        assert first.read(150 * MIB, 9) == b"far ahead"
+        second = OpenFile.at(other, f"ipfs://{cid}")
+        assert os.fstat(second.fd).st_ino == os.fstat(first.fd).st_ino
+        assert not second.complete
+        for block in (here.store.root / "blocks").glob("*/*"):
+            block.rename(block.with_name(f"away-{block.name}"))
+
+        assert second.read(150 * MIB, 9) == b"far ahead", "it is fetched once for both"
+        for block in (here.store.root / "blocks").glob("*/away-*"):
+            block.rename(block.with_name(block.name.removeprefix("away-")))
+        first.close()
+        assert second.read(100 * MIB, 5) == bytes(5)
 
 
 def test_content_of_a_gateway_is_verified_and_cached(tmp_path: Path) -> None:

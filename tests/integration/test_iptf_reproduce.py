@@ -1,16 +1,21 @@
 """Running a program again on what it found the first time, whatever has changed since."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.integration.iptf_world import World
+from trainyard.content.cid import Cid
 
 HEAD = "import os, sys\nimport tensorflow as tf\ngfile = tf.io.gfile\n"
 APPENDS = """
 with gfile.GFile("iptf://mfs/log", "a") as file:
     file.write(" two")
 print(gfile.GFile("iptf://mfs/log").read())
+"""
+READS = """
+print(gfile.glob(sys.argv[1] + "/x/*"), len(gfile.GFile(sys.argv[1] + "/x/1").read()))
 """
 MOVES_AND_LISTS = """
 print(gfile.listdir(sys.argv[1]), gfile.glob("iptf://mfs/in/*"))
@@ -74,6 +79,27 @@ def test_what_was_moved_and_listed_is_there_again(here: World) -> None:
     assert reads["iptf://mfs/out/a.txt"]["own"] is False
     assert {"iptf://mfs/in", "iptf://mfs/out"} <= set(reads)
     assert _again(here) == first
+
+
+def test_what_is_pinned_outlives_a_collection_and_can_be_reproduced(here: World) -> None:
+    data = f"ipfs://{here.add({'x/1': b'1' * 600_000, 'y': b'2'})}"
+    here.content.unpin(Cid.parse(data.removeprefix("ipfs://")))
+    _mfs(here, "log").write_text("one")
+    first = _run(here, READS + APPENDS, data)
+    _mfs(here, "log").unlink()
+    shutil.rmtree(here.cache)
+
+    assert "CIDs are pinned" in here.told("reflog", "--pin").stdout
+    here.content.gc()
+
+    assert _again(here) == first
+    # Without the pins it is all gone, and that is said.
+    for cid in here.store.pins():
+        here.content.unpin(cid)
+    here.content.gc()
+    gone = here.iptf("reproduce", "1")
+    assert gone.returncode == 3
+    assert "Traceback" not in gone.stderr
 
 
 def test_a_file_stays_in_the_log_when_the_gate_is_killed_under_its_reader(here: World) -> None:
