@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -146,8 +147,8 @@ class Service:
         try:
             there = self._tree.mfs.make_dir(place.names, parents=parents)
         except FileExistsError:
-            if self._tree.mfs.stat(place.names).directory:
-                self._recorder.found(self._run(session), place)
+            with suppress(OSError):
+                self._find(session, place)
             raise
         self._recorder.made(self._run(session), place, there)
         return Answer(Message(Code.OK))
@@ -169,7 +170,7 @@ class Service:
         return Answer(Message(Code.OK))
 
     def _find(self, session: Session, place: MutablePath) -> None:
-        """Record a directory before it is removed."""
+        """Record a directory that is there already, or not any more in a moment."""
         if self._tree.mfs.stat(place.names).directory:
             self._recorder.found(self._run(session), place)
 
