@@ -1,6 +1,7 @@
 """The cache of verified files."""
 
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -117,6 +118,22 @@ def test_a_large_file_without_its_hash_is_not_believed(tmp_path: Path, large: Pa
     assert _read(Cache(tmp_path, 10 * SIZE), Cid.parse(large.name)) is None
 
 
+def test_a_large_file_stays_when_its_hash_cannot_be_opened(tmp_path: Path, large: Path) -> None:
+    cache = Cache(tmp_path, 10 * SIZE)
+    free = os.open(tmp_path, os.O_RDONLY)
+    os.close(free)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Room for the file, and for nothing beside it.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            cache.open(Cid.parse(large.name), SIZE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert _read(cache, Cid.parse(large.name)) == b"a" * SIZE
+
+
 def test_a_file_that_another_gate_renewed_is_hashed_again(tmp_path: Path, large: Path) -> None:
     cache, cid = Cache(tmp_path, 10 * SIZE), Cid.parse(large.name)
     assert _read(cache, cid) is not None
@@ -206,6 +223,7 @@ def test_a_cache_that_was_emptied_goes_on(tmp_path: Path) -> None:
     before = cache.begin(Cid.of(Codec.RAW, b"x"), SIZE)
     shutil.rmtree(tmp_path / "cache")
 
+    before.write(0, b"a" * SIZE)
     cache.keep(before)
     after = cache.begin(Cid.of(Codec.RAW, b"y"), SIZE)
 

@@ -117,7 +117,7 @@ class Cache:
                 return True
             try:
                 kept = (self._sums / str(cid)).read_text()
-            except (OSError, UnicodeDecodeError):
+            except (FileNotFoundError, UnicodeDecodeError):
                 return False
             if kept != _sum(fd):
                 return False
@@ -180,7 +180,7 @@ class Cache:
 
     def _listed(self) -> Iterator[tuple[int, int, str]]:
         """When each file was last opened, its size, and where it is."""
-        with os.scandir(self._files) as entries:
+        with suppress(FileNotFoundError), os.scandir(self._files) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
                     about = entry.stat(follow_symlinks=False)
