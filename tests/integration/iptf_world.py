@@ -1,5 +1,6 @@
 """A store, a gateway beside it, and gates and TensorFlow programs over them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
+from trainyard.iptf.client import GateClient
 from trainyard.iptf.launching import GateProcess
+from trainyard.iptf.wire import Message, Op
 
 # TensorFlow takes its time to start on a busy machine.
 PROGRAM_S = 300
@@ -81,6 +85,17 @@ class World:
             check=False,
         )
 
+    def told(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """As `iptf`, which must succeed."""
+        done = self.iptf(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def reflog(self, run: int) -> dict[str, dict[str, Any]]:
+        """What a run read, by URI; of a file that it read twice the last."""
+        listed = json.loads(self.told("reflog", "--run", str(run), "--json").stdout)
+        return {read["uri"]: read for read in listed}
+
     def python(self, script: str) -> str:
         """Run a program that enables the plugin by itself; what it prints."""
         done = subprocess.run(
@@ -94,6 +109,46 @@ class World:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+
+@dataclass
+class OpenFile:
+    """A file opened at a gate as the plugin does it."""
+
+    client: GateClient
+    handle: int
+    size: int
+    complete: bool
+    uri: str
+    cid: str
+    fd: int
+
+    @classmethod
+    def at(cls, client: GateClient, uri: str) -> "OpenFile":
+        fields, fd = client.ask_for_fd(Message(Op.OPEN).text(uri))
+        assert fd is not None
+        handle, size, complete, _ = fields.u64(), fields.u64(), bool(fields.u8()), fields.u8()
+        return cls(client, handle, size, complete, uri, fields.text(), fd)
+
+    def ensure(self, offset: int, length: int) -> tuple[int, bool]:
+        fields = self.client.ask(Message(Op.ENSURE).u64(self.handle).u64(offset).u64(length))
+        return fields.u64(), bool(fields.u8())
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.ensure(offset, length)
+        return os.pread(self.fd, length, offset)
+
+    def close(self) -> None:
+        self.report(release=True)
+        os.close(self.fd)
+
+    def report(self, *ranges: tuple[int, int], release: bool = False) -> None:
+        """Tell the gate what was read."""
+        close = Message(Op.CLOSE).u64(self.handle).u8(release).text(self.uri).text(self.cid)
+        close.u64(sum(end - start for start, end in ranges)).u32(len(ranges))
+        for start, end in ranges:
+            close.u64(start).u64(end)
+        self.client.tell(close)
 
 
 def clean_environment() -> dict[str, str]:

@@ -9,12 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.iptf_world import World, clean_environment, remove_block
+from tests.integration.iptf_world import OpenFile, World, clean_environment, remove_block
 from trainyard.content.cid import Cid
 from trainyard.content.dag import decode_node
 from trainyard.content.embedded import EmbeddedStore
@@ -28,35 +27,6 @@ from trainyard.iptf.wire import Message, Op, WireError
 
 MIB = 1 << 20
 WAIT_S = 30
-
-
-@dataclass
-class OpenFile:
-    """A file opened at a gate as the plugin does it."""
-
-    client: GateClient
-    handle: int
-    size: int
-    complete: bool
-    fd: int
-
-    @classmethod
-    def at(cls, client: GateClient, uri: str) -> "OpenFile":
-        fields, fd = client.ask_for_fd(Message(Op.OPEN).text(uri))
-        assert fd is not None
-        return cls(client, fields.u64(), fields.u64(), bool(fields.u8()), fd)
-
-    def ensure(self, offset: int, length: int) -> tuple[int, bool]:
-        fields = self.client.ask(Message(Op.ENSURE).u64(self.handle).u64(offset).u64(length))
-        return fields.u64(), bool(fields.u8())
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.ensure(offset, length)
-        return os.pread(self.fd, length, offset)
-
-    def close(self) -> None:
-        self.client.tell(Message(Op.CLOSE).u64(self.handle).u8(1).u64(0).u32(0))
-        os.close(self.fd)
 
 
 @pytest.fixture
@@ -129,6 +99,44 @@ def test_a_cached_file_needs_no_source(here: World) -> None:
         assert file.read(0, len(data)) == data
 
 
+def test_a_cached_file_that_the_disk_changed_is_fetched_again(here: World) -> None:
+    data = os.urandom(3 * MIB)
+    cid = here.content.add(_file(here, data)).cid
+    with _at_gate(here) as client:
+        OpenFile.at(client, f"ipfs://{cid}").ensure(0, len(data))
+    path = here.cache / "files" / str(cid)
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(2 * MIB)
+        file.write(bytes([data[2 * MIB] ^ 1]))
+
+    with _at_gate(here) as client:
+        assert OpenFile.at(client, f"ipfs://{cid}").read(0, len(data)) == data
+
+
+def test_parts_that_nobody_reads_any_more_give_way(tmp_path: Path) -> None:
+    here = World(tmp_path, cache_bytes=8 * MIB)
+    cids = []
+    for number in range(4):
+        # So large that it is not fetched to its end for one who reads in the middle.
+        with (tmp_path / "sparse").open("wb") as file:
+            file.write(bytes([number]))
+            file.truncate(80 * MIB)
+        cids.append(here.content.add(tmp_path / "sparse").cid)
+
+    with _at_gate(here) as client:
+        for cid in cids[:-1]:
+            file_at_gate = OpenFile.at(client, f"ipfs://{cid}")
+            file_at_gate.ensure(50 * MIB, 3 * MIB)
+            file_at_gate.close()
+        last = OpenFile.at(client, f"ipfs://{cids[-1]}")
+        last.ensure(50 * MIB, 3 * MIB)
+
+        parts = [entry.stat() for entry in (here.cache / "partial").iterdir()]
+        assert os.fstat(last.fd).st_ino in [part.st_ino for part in parts]
+        assert sum(part.st_blocks * 512 for part in parts) <= 8 * MIB
+
+
 def test_the_cache_stays_within_its_bound(tmp_path: Path) -> None:
     here = World(tmp_path, cache_bytes=5 * MIB)
     files = {f"file-{number}": os.urandom(MIB) for number in range(12)}
@@ -167,9 +175,10 @@ def test_two_gates_share_one_cache(here: World) -> None:
             assert [file.read(0, len(data)) for file in pair] == [data, data]
             for file in pair:
                 file.close()
-        assert len(_cached(here)) == len(files)
         for name in files:
             assert OpenFile.at(other, f"ipfs://{cid}/{name}").complete
+    # Readers do not wait until a file has its name; the end of a gate does.
+    assert len(_cached(here)) == len(files)
     assert os.listdir(here.cache / "partial") == []
 
 
@@ -201,6 +210,48 @@ def test_a_full_disk_is_said_to_be_full_and_is_used_again_when_it_is_not(here: W
         assert refused.value.code is Code.RESOURCE_EXHAUSTED
         resource.prlimit(gate.pid, resource.RLIMIT_FSIZE, before)
         assert OpenFile.at(client, f"ipfs://{cid}").read(0, len(data)) == data
+
+
+def test_a_gate_without_a_free_descriptor_says_so_and_goes_on_when_it_has_one(here: World) -> None:
+    cid = here.add({"a": os.urandom(2 * MIB)})
+    with here.gate() as gate, GateClient(gate.socket) as client:
+        client.ask(Message(Op.STAT).text(f"ipfs://{cid}/a"))
+        used = len(os.listdir(f"/proc/{gate.pid}/fd"))
+        _, most = resource.prlimit(gate.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(gate.pid, resource.RLIMIT_NOFILE, (used, most))
+        for request in (
+            Message(Op.OPEN).text(f"ipfs://{cid}/a"),
+            Message(Op.CREATE).text("iptf://mfs/a").u8(0),
+        ):
+            with pytest.raises(GateError, match="Too many open files") as refused:
+                client.ask(request)
+            assert refused.value.code is Code.RESOURCE_EXHAUSTED
+        resource.prlimit(gate.pid, resource.RLIMIT_NOFILE, (most, most))
+
+        assert OpenFile.at(client, f"ipfs://{cid}/a").size == 2 * MIB
+
+
+def test_a_second_reader_goes_on_with_what_the_first_began(here: World) -> None:
+    with (here.folder / "sparse").open("wb") as file:
+        file.truncate(200 * MIB)
+        file.seek(150 * MIB)
+        file.write(b"far ahead")
+    cid = here.content.add(here.folder / "sparse").cid
+
+    with here.gate() as gate, GateClient(gate.socket) as one, GateClient(gate.socket) as other:
+        first = OpenFile.at(one, f"ipfs://{cid}")
+        assert first.read(150 * MIB, 9) == b"far ahead"
+        second = OpenFile.at(other, f"ipfs://{cid}")
+        assert os.fstat(second.fd).st_ino == os.fstat(first.fd).st_ino
+        assert not second.complete
+        for block in (here.store.root / "blocks").glob("*/*"):
+            block.rename(block.with_name(f"away-{block.name}"))
+
+        assert second.read(150 * MIB, 9) == b"far ahead", "it is fetched once for both"
+        for block in (here.store.root / "blocks").glob("*/away-*"):
+            block.rename(block.with_name(block.name.removeprefix("away-")))
+        first.close()
+        assert second.read(100 * MIB, 5) == bytes(5)
 
 
 def test_content_of_a_gateway_is_verified_and_cached(tmp_path: Path) -> None:
@@ -316,8 +367,7 @@ def test_ranges_that_arrive_last_are_recorded(here: World) -> None:
     with here.gate() as gate, GateClient(gate.socket) as client:
         run = client.begin_run(["python", "train.py"], "/work")
         file = OpenFile.at(client, f"iptf://ipfs/{cid}//a")
-        ranges = Message(Op.CLOSE).u64(file.handle).u8(0).u64(30)
-        client.tell(ranges.u32(2).u64(10).u64(20).u64(50).u64(70))
+        file.report((10, 20), (50, 70))
 
     (read,) = Reflog(here.folder / "store" / "reflog.sqlite").reads(run)
     assert read.uri == f"ipfs://{cid}/a"

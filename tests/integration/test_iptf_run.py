@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,30 +47,19 @@ def data(here: World) -> Cid:
     return here.add({"data.bin": DATA})
 
 
-def _told(here: World, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    done = here.iptf(*arguments)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def _reflog(here: World, run: int) -> dict[str, dict[str, Any]]:
-    listed = json.loads(_told(here, "reflog", "--run", str(run), "--json").stdout)
-    return {read["uri"]: read for read in listed}
-
-
 def test_an_unmodified_program_reads_writes_and_can_be_reproduced(here: World, data: Cid) -> None:
     script = here.folder / "train.py"
     script.write_text(SCRIPT)
     local = here.folder / "input.txt"
     local.write_text("as it was")
-    _told(here, "cp", str(local), "iptf://mfs/input.txt")
+    here.told("cp", str(local), "iptf://mfs/input.txt")
     source = f"ipfs://{data}/data.bin"
 
     done = here.iptf("python", "train.py", source, "iptf://mfs/out", "7")
 
     assert (done.returncode, done.stdout) == (7, "509\n"), done.stderr
-    assert _told(here, "cat", "iptf://mfs/out").stdout.startswith("as it was")
-    reads = _reflog(here, 1)
+    assert here.told("cat", "iptf://mfs/out").stdout.startswith("as it was")
+    reads = here.reflog(1)
     ranges = Intervals((start, end) for start, end in reads[source]["ranges"])
     # GFile reads some way ahead of the program.
     assert ranges.covers(1000, 1500)
@@ -84,21 +72,21 @@ def test_an_unmodified_program_reads_writes_and_can_be_reproduced(here: World, d
     assert reads["iptf://mfs/out"]["own"]
     file = here.content.stat(ContentPath(data, ("data.bin",))).cid
     assert file not in here.store.pins()
-    assert str(file) in _told(here, "reflog", "--pin").stdout
+    assert str(file) in here.told("reflog", "--pin").stdout
     assert file in here.store.pins()
-    (run,) = json.loads(_told(here, "reflog", "--runs", "--json").stdout)
+    (run,) = json.loads(here.told("reflog", "--runs", "--json").stdout)
     assert run["command"] == ["python", "train.py", source, "iptf://mfs/out", "7"]
     assert (run["cwd"], run["exit_code"]) == (str(here.folder), 7)
 
     # The input changes; what the run read does not.
     local.write_text("something new")
-    _told(here, "cp", str(local), "iptf://mfs/input.txt")
+    here.told("cp", str(local), "iptf://mfs/input.txt")
     again = here.iptf("reproduce", "1", cwd=here.folder.parent)
 
     assert again.returncode == 7, again.stderr
     assert "509\n" in again.stdout
     assert "run 2 read the same CIDs as run 1" in again.stderr
-    assert _told(here, "cat", "iptf://mfs/input.txt").stdout == "something new"
+    assert here.told("cat", "iptf://mfs/input.txt").stdout == "something new"
 
     # A program that now reads something else is found out.
     other = here.add({"data.bin": b"x" * 3_000_000})
@@ -159,7 +147,7 @@ def test_programs_below_join_the_gate_and_keep_their_own_sitecustomize(
     done = world.iptf("python", str(script))
 
     assert done.stdout == f"ran {theirs / 'sitecustomize.py'}\n", done.stderr
-    assert list(_reflog(here, 1)) == [f"ipfs://{data}/data.bin"]
+    assert list(here.reflog(1)) == [f"ipfs://{data}/data.bin"]
 
 
 def test_a_forked_child_reads_what_its_parent_opened_and_more(here: World, data: Cid) -> None:
@@ -230,19 +218,19 @@ def test_a_gate_that_is_killed_under_a_program_comes_back(here: World, data: Cid
 
 
 def test_listing_reading_and_copying(here: World, data: Cid) -> None:
-    listed = json.loads(_told(here, "ls", f"ipfs://{data}", "--json").stdout)
+    listed = json.loads(here.told("ls", f"ipfs://{data}", "--json").stdout)
     file = str(here.content.stat(ContentPath(data, ("data.bin",))).cid)
     assert listed == [{"name": "data.bin", "kind": "file", "size": len(DATA), "cid": file}]
-    assert _told(here, "ls", str(data)).stdout.split() == [str(len(DATA)), "data.bin"]
+    assert here.told("ls", str(data)).stdout.split() == [str(len(DATA)), "data.bin"]
 
-    _told(here, "cp", f"ipfs://{data}/data.bin", "copy")
-    _told(here, "cp", f"ipfs://{data}/data.bin", "iptf://mfs/copy")
-    _told(here, "cp", "iptf://mfs/copy", "third")
+    here.told("cp", f"ipfs://{data}/data.bin", "copy")
+    here.told("cp", f"ipfs://{data}/data.bin", "iptf://mfs/copy")
+    here.told("cp", "iptf://mfs/copy", "third")
     assert (here.folder / "copy").read_bytes() == DATA
     assert (here.folder / "third").read_bytes() == DATA
-    cid = _told(here, "publish", "mfs/copy").stdout.strip()
+    cid = here.told("publish", "mfs/copy").stdout.strip()
     assert cid == file
-    assert _told(here, "publish").stdout.strip() != cid
+    assert here.told("publish").stdout.strip() != cid
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The cache of verified files."""
 
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -84,6 +85,95 @@ def test_a_single_block_is_verified_each_time(tmp_path: Path) -> None:
     assert _read(cache, cid) is None
 
 
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A file of several blocks that an earlier gate kept, as it stands on disk."""
+    cid = _keep(Cache(tmp_path, 10 * SIZE), b"a" * SIZE)
+    path = tmp_path / "files" / str(cid)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_large_file_that_the_disk_changed_is_fetched_again(tmp_path: Path, large: Path) -> None:
+    large.write_bytes(b"a" * (SIZE - 1) + b"b")
+    cache = Cache(tmp_path, 10 * SIZE)
+
+    assert _read(cache, Cid.parse(large.name)) is None
+    assert not large.exists()
+    assert list((tmp_path / "sums").iterdir()) == []
+
+
+def test_a_large_file_is_hashed_once_for_each_gate(tmp_path: Path, large: Path) -> None:
+    cache, cid = Cache(tmp_path, 10 * SIZE), Cid.parse(large.name)
+    assert _read(cache, cid) == b"a" * SIZE
+    (tmp_path / "sums" / large.name).unlink()
+
+    assert _read(cache, cid) == b"a" * SIZE, "nobody looked at the hash"
+    assert _read(Cache(tmp_path, 10 * SIZE), cid) is None
+
+
+def test_a_large_file_without_its_hash_is_not_believed(tmp_path: Path, large: Path) -> None:
+    (tmp_path / "sums" / large.name).write_bytes(b"\xff cut sho")
+
+    assert _read(Cache(tmp_path, 10 * SIZE), Cid.parse(large.name)) is None
+
+
+def test_a_large_file_stays_when_its_hash_cannot_be_opened(tmp_path: Path, large: Path) -> None:
+    cache = Cache(tmp_path, 10 * SIZE)
+    free = os.open(tmp_path, os.O_RDONLY)
+    os.close(free)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Room for the file, and for nothing beside it.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            cache.open(Cid.parse(large.name), SIZE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert _read(cache, Cid.parse(large.name)) == b"a" * SIZE
+
+
+def test_a_file_that_another_gate_renewed_is_hashed_again(tmp_path: Path, large: Path) -> None:
+    cache, cid = Cache(tmp_path, 10 * SIZE), Cid.parse(large.name)
+    assert _read(cache, cid) is not None
+    (tmp_path / "new").write_bytes(b"b" * SIZE)
+    (tmp_path / "new").rename(large)
+
+    assert _read(cache, cid) is None
+
+
+def test_hashes_go_with_their_files(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, 2 * SIZE)
+    for number in range(6):
+        _keep(cache, bytes([number]) * SIZE, age_s=10 - number)
+    (tmp_path / "sums" / "left").write_text("behind")
+    os.utime(tmp_path / "sums" / "left", (0, 0))
+    Cache(tmp_path, 2 * SIZE)
+
+    names = [sorted(os.listdir(tmp_path / folder)) for folder in ("files", "sums")]
+    assert names[0] == names[1] != []
+
+
+def test_what_is_on_its_way_counts_and_its_holes_do_not(tmp_path: Path) -> None:
+    page = 4096
+    cache = Cache(tmp_path, 4 * page)
+    kept = _keep(cache, b"a" * 2 * page)
+    partial = cache.begin(Cid.of(Codec.DAG_PB, b"x"), 100 * page)
+    partial.write(50 * page, b"b" * page)
+    assert cache.usage_bytes() == 3 * page
+    asked: list[int] = []
+    cache.reclaim = lambda: asked.append(cache.usage_bytes())
+
+    partial.write(60 * page, b"b" * 2 * page)
+
+    assert asked == [5 * page], "those who read nothing are asked first"
+    assert _read(cache, kept, 2 * page) is None
+    assert cache.usage_bytes() == 3 * page
+    partial.close()
+    assert cache.usage_bytes() == 0
+
+
 def test_what_a_dead_gate_left_is_swept_and_what_a_live_one_fills_is_not(tmp_path: Path) -> None:
     cache = Cache(tmp_path, 10 * SIZE)
     alive = cache.begin(Cid.of(Codec.RAW, b"x"), SIZE)
@@ -133,6 +223,7 @@ def test_a_cache_that_was_emptied_goes_on(tmp_path: Path) -> None:
     before = cache.begin(Cid.of(Codec.RAW, b"x"), SIZE)
     shutil.rmtree(tmp_path / "cache")
 
+    before.write(0, b"a" * SIZE)
     cache.keep(before)
     after = cache.begin(Cid.of(Codec.RAW, b"y"), SIZE)
 

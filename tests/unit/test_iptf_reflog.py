@@ -67,3 +67,13 @@ def test_anyone_can_query_the_file_while_it_is_in_use(reflog: Reflog, tmp_path: 
     with sqlite3.connect(tmp_path / "reflog.sqlite") as db:
         cids = db.execute("SELECT cid FROM reads ORDER BY cid").fetchall()
     assert cids == [("cid-a",), ("cid-b",)]
+
+
+def test_ranges_beyond_the_size_that_a_cid_has_are_not_its_own(reflog: Reflog) -> None:
+    run = reflog.begin_run(["python"], "/work")
+    reflog.opened(run, "iptf://mfs/log", "cid", 10)
+
+    assert reflog.read(run, "iptf://mfs/log", "cid", Intervals([(5, 20)]), 15) == 10
+    assert reflog.read(run, "iptf://mfs/log", "other", Intervals([(5, 20)]), 15) is None
+    (read,) = reflog.reads(run)
+    assert (read.ranges, read.bytes) == (((5, 10),), 5)

@@ -32,6 +32,7 @@ class Place:
         from pydantic import ValidationError
 
         from trainyard.content.settings import ContentSettings, open_content
+        from trainyard.iptf.settings import bad_variable
 
         given: dict[str, Any] = {}
         if self.store is not None:
@@ -43,9 +44,7 @@ class Place:
         try:
             settings = ContentSettings(**given)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = "TRAINYARD_" + "_".join(str(step) for step in first["loc"]).upper()
-            raise WrongUseError(f"{name}: {first['msg']}") from error
+            raise WrongUseError(bad_variable(error, "TRAINYARD_")) from error
         content = open_content(settings)
         try:
             yield content

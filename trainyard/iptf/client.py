@@ -34,7 +34,8 @@ class GateClient:
         except OSError as error:
             self._socket.close()
             raise GateError(
-                Code.UNAVAILABLE, f"the iptf gate does not answer at {path}: {error.strerror}"
+                Code.UNAVAILABLE,
+                f"the iptf gate does not answer at {path}: {error.strerror or error}",
             ) from error
         except BaseException:
             self._socket.close()
@@ -74,3 +75,6 @@ class GateClient:
 
     def begin_run(self, command: Sequence[str], cwd: str) -> int:
         return self.ask(Message(Op.BEGIN_RUN).text(json.dumps(list(command))).text(cwd)).u64()
+
+    def end_run(self, run: int, exit_code: int) -> None:
+        self.ask(Message(Op.END_RUN).u64(run).u32(exit_code))

@@ -22,13 +22,14 @@ from trainyard.content.content import Content
 from trainyard.content.errors import InvalidPathError, IsADirectoryContentError
 from trainyard.content.names import ContentPath
 from trainyard.content.settings import ContentSettings, open_content
+from trainyard.iptf.build import build_plugin
 from trainyard.iptf.codes import Code, code_of
 from trainyard.iptf.mfs import Mfs
 from trainyard.iptf.reflog import Read, Reflog, Run
 from trainyard.iptf.running import reproduce as run_again
-from trainyard.iptf.running import run_program
+from trainyard.iptf.running import run_at_gate, run_program
 from trainyard.iptf.service import publish as publish_tree
-from trainyard.iptf.settings import IptfSettings
+from trainyard.iptf.settings import BadSettingError, IptfSettings, read_settings
 from trainyard.iptf.tree import MFS, MutablePath, Top, Tree, mutable, parse_uri
 from trainyard.protocol.errors import TrainyardError
 
@@ -74,11 +75,21 @@ class _Place:
     reflog: Reflog
 
 
+def _settings() -> tuple[IptfSettings, ContentSettings]:
+    try:
+        return read_settings()
+    except BadSettingError as error:
+        _fail(str(error))
+
+
 @contextmanager
 def _here() -> Iterator[_Place]:
-    settings, content_settings = IptfSettings(), ContentSettings()
+    settings, content_settings = _settings()
     # First: a store does not settle in a folder where something else stands already.
-    content = open_content(content_settings)
+    try:
+        content = open_content(content_settings)
+    except ValueError as error:
+        _fail(f"TRAINYARD_KUBO: {error}")
     reflog = Reflog(settings.reflog_in(content_settings))
     try:
         yield _Place(content, Tree(content, Mfs(settings.mfs_in(content_settings))), reflog)
@@ -99,9 +110,18 @@ def run(ctx: typer.Context) -> None:
     """Run a program with ipfs:// and iptf://; `iptf PROGRAM …` is short for it."""
     if not ctx.args:
         _fail("name the program to run, as in `iptf python train.py`")
+    joined = _settings()[0].socket
+    if joined is not None:
+        raise typer.Exit(run_at_gate(ctx.args, joined).exit_code)
     with _here() as here:
         finished = run_program(ctx.args, here.reflog)
     raise typer.Exit(finished.exit_code)
+
+
+@app.command()
+def build() -> None:
+    """Compile the plugin now, for the TensorFlow that is installed, and print where it is."""
+    print(build_plugin())
 
 
 @app.command()

@@ -31,6 +31,7 @@ class Filling:
         self._changed = threading.Condition()
         self._have = Intervals()
         self._streaming = False
+        self._fetches = 0
         self._stop = False
         self._at = 0
         self._failure: Exception | None = None
@@ -44,9 +45,10 @@ class Filling:
             return self._have.covers(0, self.size)
 
     @property
-    def streaming(self) -> bool:
+    def busy(self) -> bool:
+        """Whether bytes are being written to it, for a reader or for nobody."""
         with self._changed:
-            return self._streaming
+            return self._streaming or self._fetches > 0
 
     def reader(self) -> int:
         return self._partial.reader()
@@ -80,7 +82,7 @@ class Filling:
             self._stop = self.size - self._have.total() > _LITTLE_BYTES
 
     def close(self) -> None:
-        """Only while nothing is streamed."""
+        """Only while it is not busy."""
         self._partial.close()
 
     def abandon(self) -> None:
@@ -145,6 +147,15 @@ class Filling:
             return gap
 
     def _fetch(self, start: int, end: int, *, stoppable: bool = False) -> None:
+        with self._changed:
+            self._fetches += 1
+        try:
+            self._write(start, end, stoppable=stoppable)
+        finally:
+            with self._changed:
+                self._fetches -= 1
+
+    def _write(self, start: int, end: int, *, stoppable: bool) -> None:
         # Without bounds the whole file comes in one stream, if there is a source that streams.
         length = None if start == 0 and end == self.size else end - start
         with closing(self._content.cat(ContentPath(self.cid), start, length)) as pieces:  # type: ignore[type-var]

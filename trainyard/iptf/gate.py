@@ -23,7 +23,7 @@ from trainyard.iptf.files import OpenFiles
 from trainyard.iptf.mfs import Mfs
 from trainyard.iptf.reflog import Reflog
 from trainyard.iptf.service import Service, Session
-from trainyard.iptf.settings import IptfSettings
+from trainyard.iptf.settings import BadSettingError, IptfSettings, read_settings
 from trainyard.iptf.tree import Tree
 from trainyard.iptf.wire import PROTOCOL, Fields, Message, Op, WireError, receive, send
 from trainyard.protocol.errors import TrainyardError
@@ -90,7 +90,7 @@ class Gate:
             while session is not None and (request := receive(connection)) is not None:
                 op = request.u8()
                 if op == Op.CLOSE:
-                    self._service.close(request)
+                    self._close(session, request)
                 else:
                     self._answer(connection, session, op, request)
         except (OSError, WireError):
@@ -124,6 +124,14 @@ class Gate:
                 return
             del self._sessions[session.number]
         self._service.depart(session)
+
+    def _close(self, session: Session, request: Fields) -> None:
+        try:
+            self._service.close(session, request)
+        except WireError:
+            raise
+        except Exception as error:  # nobody waits for an answer, and the next request may do
+            traceback.print_exception(error)
 
     def _answer(
         self, connection: socket.socket, session: Session, op: int, request: Fields
@@ -172,7 +180,11 @@ def open_service(settings: IptfSettings, content_settings: ContentSettings) -> S
 
 
 def main() -> int:
-    settings = IptfSettings()
+    try:
+        settings, content_settings = read_settings()
+    except BadSettingError as error:
+        print(f"the iptf gate cannot start: {error}", file=sys.stderr)
+        return 2
     if settings.socket is None:
         print("set IPTF_SOCKET to the path to listen on", file=sys.stderr)
         return 2
@@ -182,7 +194,7 @@ def main() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        service = open_service(settings, ContentSettings())
+        service = open_service(settings, content_settings)
         listener = listen(settings.socket)
     except (TrainyardError, OSError) as error:
         print(f"the iptf gate cannot start: {error}", file=sys.stderr)

@@ -40,6 +40,14 @@ class Intervals:
         at = bisect_right(self._starts, begin)
         return begin, min(size, self._starts[at]) if at < len(self._starts) else size
 
+    def within(self, start: int, end: int) -> "Intervals":
+        """The part of it in [start, end)."""
+        return Intervals((max(begin, start), min(stop, end)) for begin, stop in self)
+
+    def end(self) -> int:
+        """Where the last range ends; 0 if there is none."""
+        return self._ends[-1] if self._ends else 0
+
     def total(self) -> int:
         return sum(self._ends) - sum(self._starts)
 

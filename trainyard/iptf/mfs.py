@@ -75,20 +75,23 @@ class Mfs:
                 os.unlink(names[-1], dir_fd=folder)
             return os.open(names[-1], flags | os.O_EXCL, 0o644, dir_fd=folder), 0
 
-    def make_dir(self, names: Names, *, parents: bool) -> None:
-        if parents:
-            for depth in range(1, len(names) + 1):
-                try:
-                    self.make_dir(names[:depth], parents=False)
-                except FileExistsError:
-                    # Raises if it is no directory.
-                    with self._folder(names[:depth]):
-                        pass
-        elif not names:
-            raise FileExistsError(errno.EEXIST, "this is the root", "iptf://mfs")
-        else:
+    def make_dir(self, names: Names, *, parents: bool) -> int:
+        """Make a directory, and those above it if asked to; how many of `names` were there."""
+        if not parents:
+            if not names:
+                raise FileExistsError(errno.EEXIST, "this is the root", "iptf://mfs")
             with self._parent(names) as folder:
                 os.mkdir(names[-1], 0o755, dir_fd=folder)
+            return len(names) - 1
+        there = 0
+        for depth in range(1, len(names) + 1):
+            try:
+                self.make_dir(names[:depth], parents=False)
+            except FileExistsError:
+                # Raises if it is no directory.
+                with self._folder(names[:depth]):
+                    there = depth
+        return there
 
     def remove_file(self, names: Names) -> None:
         with self._parent(names) as folder:

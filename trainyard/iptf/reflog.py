@@ -43,7 +43,25 @@ CREATE TABLE IF NOT EXISTS writes (
     time REAL NOT NULL,
     PRIMARY KEY (run, uri)
 );
+CREATE TABLE IF NOT EXISTS moves (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    uri TEXT NOT NULL,          -- where the run put what it had not written
+    time REAL NOT NULL,
+    PRIMARY KEY (run, uri)
+);
+CREATE TABLE IF NOT EXISTS folders (
+    run INTEGER NOT NULL REFERENCES runs (id),
+    uri TEXT NOT NULL,
+    made INTEGER NOT NULL,      -- by the run; else it stood there when the run came
+    PRIMARY KEY (run, uri)
+);
 """
+# What a run has put somewhere, whatever it was.
+_PUT = (
+    "SELECT uri FROM writes WHERE run = ?1"
+    " UNION SELECT uri FROM moves WHERE run = ?1"
+    " UNION SELECT uri FROM folders WHERE run = ?1 AND made"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,37 +133,85 @@ class Reflog:
                 (time.time(), exit_code, run),
             )
 
-    def opened(self, run: int, uri: str, cid: str, size: int) -> None:
+    def opened(self, run: int, uri: str, cid: str, size: int, *, opens: int = 1) -> None:
         """Record that a file is open, before the first of its bytes is handed out."""
         now = time.time()
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, 1, '[]', 0)"
-                " ON CONFLICT DO UPDATE SET opens = opens + 1, last_time = excluded.last_time",
-                (run, uri, cid, size, self._wrote(db, run, uri), now, now),
+                "INSERT INTO reads VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]', 0) ON CONFLICT DO UPDATE"
+                " SET opens = opens + excluded.opens, last_time = excluded.last_time",
+                (run, uri, cid, size, self._own(db, run, uri), now, now, opens),
             )
 
-    def read(self, run: int, uri: str, cid: str, ranges: Intervals, count: int) -> None:
-        """Add ranges to a file that was opened."""
+    def read(self, run: int, uri: str, cid: str, ranges: Intervals, count: int) -> int | None:
+        """Add ranges to a file that was opened; its size, or None if it is not recorded."""
         with self._transaction() as db:
             key = (run, uri, cid)
             row = db.execute(
-                "SELECT ranges FROM reads WHERE run = ? AND uri = ? AND cid = ?", key
+                "SELECT size, ranges FROM reads WHERE run = ? AND uri = ? AND cid = ?", key
             ).fetchone()
             if row is None:
-                return
+                return None
+            size = int(row["size"])
+            # INVARIANT: every range is one of the CID's bytes, also if the file has grown since.
+            merged = ranges.within(0, size)
+            count = max(0, count - ranges.total() + merged.total())
             for start, end in json.loads(row["ranges"]):
-                ranges.add(start, end)
+                merged.add(start, end)
             db.execute(
                 "UPDATE reads SET ranges = ?, bytes = bytes + ?, last_time = ?"
                 " WHERE run = ? AND uri = ? AND cid = ?",
-                (json.dumps(list(ranges)), count, time.time(), *key),
+                (json.dumps(list(merged)), count, time.time(), *key),
             )
+            return size
 
     def wrote(self, run: int, uri: str) -> None:
         """Record that a file, or a whole directory, is the run's own work from now on."""
         with self._transaction() as db:
             db.execute("INSERT OR IGNORE INTO writes VALUES (?, ?, ?)", (run, uri, time.time()))
+
+    def moved(self, run: int, source: str, target: str) -> None:
+        """Record that the run moved what it had not written, and what of it was its own."""
+        now = time.time()
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO moves VALUES (?, ?, ?)", (run, target, now))
+            db.execute(
+                "INSERT OR IGNORE INTO writes SELECT run, ?3 || substr(uri, length(?2) + 1), ?4"
+                " FROM writes WHERE run = ?1 AND substr(uri, 1, length(?2) + 1) = ?2 || '/'",
+                (run, source, target, now),
+            )
+
+    def folder(self, run: int, uri: str, *, made: bool) -> None:
+        """Record that the run made a directory, or found one there; what was first counts."""
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO folders VALUES (?, ?, ?)", (run, uri, made))
+
+    def is_own(self, run: int, uri: str) -> bool:
+        """Whether a file or directory is the run's own work."""
+        with self._lock:
+            return self._own(self._db, run, uri)
+
+    def put_in(self, run: int, folder: str) -> set[str]:
+        """The names in a directory that are there because the run put them there."""
+        with self._lock:
+            rows = self._db.execute(
+                f"SELECT substr(uri, length(?2) + 2) FROM ({_PUT})"  # noqa: S608
+                " WHERE substr(uri, 1, length(?2) + 1) = ?2 || '/'",
+                (run, folder),
+            ).fetchall()
+        return {name for (name,) in rows if "/" not in name}
+
+    def moves(self, run: int) -> dict[str, float]:
+        """Where the run moved something to, and when."""
+        with self._lock:
+            rows = self._db.execute("SELECT uri, time FROM moves WHERE run = ?", (run,)).fetchall()
+        return {row["uri"]: row["time"] for row in rows}
+
+    def found_folders(self, run: int) -> list[str]:
+        """The directories that stood there when the run came."""
+        query = "SELECT uri FROM folders WHERE run = ? AND NOT made ORDER BY uri"
+        with self._lock:
+            return [uri for (uri,) in self._db.execute(query, (run,)).fetchall()]
 
     def runs(self) -> list[Run]:
         with self._lock:
@@ -166,11 +232,12 @@ class Reflog:
         return [_read(row) for row in rows]
 
     @staticmethod
-    def _wrote(db: sqlite3.Connection, run: int, uri: str) -> bool:
-        """Whether the run has written `uri`, or moved a directory above it into place."""
+    def _own(db: sqlite3.Connection, run: int, uri: str) -> bool:
+        """Whether the run has written or made `uri`, or moved its own into place above it."""
         row = db.execute(
             "SELECT 1 FROM writes WHERE run = ?1"
-            " AND (uri = ?2 OR substr(?2, 1, length(uri) + 1) = uri || '/')",
+            " AND (uri = ?2 OR substr(?2, 1, length(uri) + 1) = uri || '/')"
+            " UNION SELECT 1 FROM folders WHERE run = ?1 AND uri = ?2 AND made",
             (run, uri),
         ).fetchone()
         return row is not None

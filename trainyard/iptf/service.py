@@ -4,13 +4,16 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from trainyard.content.content import Content
 from trainyard.content.names import ContentPath
 from trainyard.iptf.codes import Code
 from trainyard.iptf.files import OpenFiles
 from trainyard.iptf.intervals import Intervals
+from trainyard.iptf.recording import Recorder
 from trainyard.iptf.reflog import Reflog
 from trainyard.iptf.tree import MutablePath, Tree, mutable, parse_uri
 from trainyard.iptf.wire import Fields, Message, Op
@@ -40,8 +43,7 @@ class Service:
 
     def __init__(self, tree: Tree, files: OpenFiles, reflog: Reflog) -> None:
         self._tree, self._files, self._reflog = tree, files, reflog
-        # Under which run, URI and CID the reflog has each handle.
-        self._reading: dict[int, tuple[int, str, str]] = {}
+        self._recorder = Recorder(tree, files, reflog)
         self._operations: dict[int, Callable[[Session, Fields], Answer]] = {
             Op.OPEN: self._open,
             Op.ENSURE: self._ensure,
@@ -56,6 +58,7 @@ class Service:
             Op.RENAME: self._rename,
             Op.PUBLISH: self._publish,
             Op.BEGIN_RUN: self._begin_run,
+            Op.END_RUN: self._end_run,
         }
 
     def answer(self, session: Session, op: int, request: Fields) -> Answer:
@@ -65,22 +68,23 @@ class Service:
             return Answer(Message(Code.UNIMPLEMENTED).text(f"operation {op} is unknown here"))
         return operation(session, request)
 
-    def close(self, request: Fields) -> None:
-        """Record what was read of a file, and close it if that is asked for."""
-        handle, release, count = request.u64(), request.u8(), request.u64()
+    def close(self, session: Session, request: Fields) -> None:
+        """Record what was read of a file, and close it if that is asked for.
+
+        A gate that was restarted knows no handle of before, but URI and CID say what was read.
+        """
+        handle, release = request.u64(), request.u8()
+        uri, cid, count = _canonical(request.text()), request.text(), request.u64()
         ranges = Intervals((request.u64(), request.u64()) for _ in range(request.u32()))
-        reading = self._reading.get(handle)
-        if reading is not None and count:
-            run, uri, cid = reading
-            self._reflog.read(run, uri, cid, ranges, count)
-        if release:
-            self._files.release(handle)
-            self._reading.pop(handle, None)
+        try:
+            self._recorder.read(self._run(session), handle, uri, cid, ranges, count)
+        finally:
+            if release:
+                self._files.release(handle)
 
     def depart(self, session: Session) -> None:
         """A process is gone: close what it had open."""
-        for handle in self._files.release_all(session.number):
-            self._reading.pop(handle, None)
+        self._files.release_all(session.number)
 
     def end(self) -> None:
         """Close the reflog and let go of files that are not whole."""
@@ -97,39 +101,56 @@ class Service:
         uri = _canonical(request.text())
         opened, fd, complete, live = self._files.open(uri, session.number)
         try:
-            run = self._run(session)
-            self._reflog.opened(run, uri, str(opened.cid), opened.size)
+            self._recorder.opened(self._run(session), uri, opened.cid, opened.size)
         except BaseException:
             os.close(fd)
             self._files.release(opened.handle)
             raise
-        self._reading[opened.handle] = (run, uri, str(opened.cid))
-        head = Message(Code.OK).u64(opened.handle).u64(opened.size)
-        return Answer(head.u8(complete).u8(live), fd)
+        head = Message(Code.OK).u64(opened.handle).u64(opened.size).u8(complete).u8(live)
+        return Answer(head.text(str(opened.cid)), fd)
 
     def _ensure(self, session: Session, request: Fields) -> Answer:
         until, complete = self._files.ensure(request.u64(), request.u64(), request.u64())
         return Answer(Message(Code.OK).u64(until).u8(complete))
 
     def _stat(self, session: Session, request: Fields) -> Answer:
-        about = self._tree.stat(request.text())
+        uri = request.text()
+        about = self._tree.stat(uri)
+        place = parse_uri(uri)
+        if about.directory and isinstance(place, MutablePath):
+            self._recorder.found(self._run(session), place)
         return Answer(Message(Code.OK).u8(about.directory).u64(about.size).u64(about.mtime_ns))
 
     def _list(self, session: Session, request: Fields) -> Answer:
-        return _texts(self._tree.names(request.text()))
+        return _texts(self._names(session, request.text()))
 
     def _match(self, session: Session, request: Fields) -> Answer:
-        return _texts(self._tree.match(request.text()))
+        return _texts(self._tree.match(request.text(), partial(self._names, session)))
+
+    def _names(self, session: Session, uri: str) -> list[str]:
+        names = self._tree.names(uri)
+        self._recorder.listed(self._run(session), uri)
+        return names
 
     def _create(self, session: Session, request: Fields) -> Answer:
         place, append = mutable(request.text()), bool(request.u8())
         fd, position = self._tree.mfs.create(place.names, append=append)
-        self._reflog.wrote(self._run(session), str(place))
+        try:
+            self._recorder.wrote(self._run(session), place, position)
+        except BaseException:
+            os.close(fd)
+            raise
         return Answer(Message(Code.OK).u64(position), fd)
 
     def _make_dir(self, session: Session, request: Fields) -> Answer:
         place, parents = mutable(request.text()), bool(request.u8())
-        self._tree.mfs.make_dir(place.names, parents=parents)
+        try:
+            there = self._tree.mfs.make_dir(place.names, parents=parents)
+        except FileExistsError:
+            with suppress(OSError):
+                self._find(session, place)
+            raise
+        self._recorder.made(self._run(session), place, there)
         return Answer(Message(Code.OK))
 
     def _remove_file(self, session: Session, request: Fields) -> Answer:
@@ -137,17 +158,28 @@ class Service:
         return Answer(Message(Code.OK))
 
     def _remove_dir(self, session: Session, request: Fields) -> Answer:
-        self._tree.mfs.remove_dir(mutable(request.text()).names)
+        place = mutable(request.text())
+        self._find(session, place)
+        self._tree.mfs.remove_dir(place.names)
         return Answer(Message(Code.OK))
 
     def _remove_tree(self, session: Session, request: Fields) -> Answer:
-        self._tree.mfs.remove_tree(mutable(request.text()).names)
+        place = mutable(request.text())
+        self._find(session, place)
+        self._tree.mfs.remove_tree(place.names)
         return Answer(Message(Code.OK))
+
+    def _find(self, session: Session, place: MutablePath) -> None:
+        """Record a directory that is there already, or not any more in a moment."""
+        if self._tree.mfs.stat(place.names).directory:
+            self._recorder.found(self._run(session), place)
 
     def _rename(self, session: Session, request: Fields) -> Answer:
         source, target = mutable(request.text()), mutable(request.text())
+        run = self._run(session)
+        own = self._recorder.renaming(run, source, target)
         self._tree.mfs.rename(source.names, target.names)
-        self._reflog.wrote(self._run(session), str(target))
+        self._recorder.renamed(run, source, target, own=own)
         return Answer(Message(Code.OK))
 
     def _publish(self, session: Session, request: Fields) -> Answer:
@@ -159,6 +191,10 @@ class Service:
         with session.lock:
             session.run = self._reflog.begin_run(command, cwd)
             return Answer(Message(Code.OK).u64(session.run))
+
+    def _end_run(self, session: Session, request: Fields) -> Answer:
+        self._reflog.end_run(request.u64(), request.u32())
+        return Answer(Message(Code.OK))
 
 
 def publish(tree: Tree, place: MutablePath) -> str:

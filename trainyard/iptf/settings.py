@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from trainyard.content.limits import GIB
 from trainyard.content.settings import ContentSettings
+from trainyard.protocol.errors import PermanentError
 
 
 def user_cache() -> Path:
@@ -16,10 +17,14 @@ def user_cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "trainyard"
 
 
+class BadSettingError(PermanentError):
+    """A variable of the environment has a value that cannot be used; says which, and why."""
+
+
 class IptfSettings(BaseSettings):
     """Read from IPTF_SOCKET, _CACHE, _CACHE_BYTES, _MFS, _REFLOG and _RUN."""
 
-    model_config = SettingsConfigDict(env_prefix="IPTF_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="IPTF_", extra="ignore", env_ignore_empty=True)
 
     socket: Path | None = Field(
         default=None, description="the gate to join, instead of starting one"
@@ -41,3 +46,19 @@ class IptfSettings(BaseSettings):
 
     def reflog_in(self, content: ContentSettings) -> Path:
         return self.reflog or content.store / "reflog.sqlite"
+
+
+def read_settings() -> tuple[IptfSettings, ContentSettings]:
+    """The settings in the environment; raises BadSettingError."""
+    try:
+        return IptfSettings(), ContentSettings()
+    except ValidationError as error:
+        prefix = "IPTF_" if error.title == IptfSettings.__name__ else "TRAINYARD_"
+        raise BadSettingError(bad_variable(error, prefix)) from error
+
+
+def bad_variable(error: ValidationError, prefix: str) -> str:
+    """Which variable is wrong and why, in a line."""
+    first = error.errors()[0]
+    name = prefix + "_".join(str(step) for step in first["loc"]).upper()
+    return f"{name}: {first['msg']}"

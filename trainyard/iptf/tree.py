@@ -1,7 +1,7 @@
 """One name space: `ipfs://<cid>/…`, `iptf://ipfs/<cid>/…` and `iptf://mfs/…`."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -37,6 +37,13 @@ class MutablePath:
     def __str__(self) -> str:
         return "/".join((MFS, *self.names))
 
+    def child(self, name: str) -> "MutablePath":
+        return MutablePath((*self.names, name))
+
+    @property
+    def parent(self) -> "MutablePath":
+        return MutablePath(self.names[:-1])
+
 
 @dataclass(frozen=True, slots=True)
 class Top:
@@ -46,6 +53,7 @@ class Top:
 
 
 Place = ContentPath | MutablePath | Top
+NamesOf = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +122,11 @@ class Tree:
             self._asked[folder.cid] = _ASKED_BEFORE_READ_WHOLE
         return sorted(self._links(folder.cid) or ())
 
-    def match(self, pattern: str) -> list[str]:
-        """The URIs that match a pattern, whose scheme, and CID if it has one, are literal."""
+    def match(self, pattern: str, names_of: NamesOf | None = None) -> list[str]:
+        """The URIs that match a pattern, whose scheme, and CID if it has one, are literal.
+
+        `names_of` lists a directory where not `names` itself does.
+        """
         scheme, _, rest = pattern.partition("://")
         host, *names = rest.split("/")
         names = [name for name in names if name]
@@ -130,7 +141,8 @@ class Tree:
             return [start] if self._exists(start) else []
         found = [start]
         for depth, name in enumerate(names[fixed:], fixed + 1):
-            found = list(self._matching(found, name, last=depth == len(names)))
+            last = depth == len(names)
+            found = list(self._matching(found, name, names_of or self.names, last=last))
         return sorted(found)
 
     def entry(self, path: ContentPath) -> Entry:
@@ -190,7 +202,9 @@ class Tree:
                 directory = entry.kind is EntryKind.DIRECTORY
                 yield entry.name, About(directory, entry.size, 0, entry.cid)
 
-    def _matching(self, folders: list[str], pattern: str, *, last: bool) -> Iterator[str]:
+    def _matching(
+        self, folders: list[str], pattern: str, names_of: NamesOf, *, last: bool
+    ) -> Iterator[str]:
         if not has_wildcard(pattern):
             for folder in folders:
                 if self._exists(f"{folder}/{pattern}"):
@@ -199,7 +213,7 @@ class Tree:
         matches = compile_name(pattern)
         for folder in folders:
             try:
-                names = self.names(folder)
+                names = names_of(folder)
             except _ABSENT:
                 continue
             for name in filter(matches, names):

@@ -6,7 +6,7 @@ import socket
 import struct
 from enum import IntEnum
 
-PROTOCOL = 1
+PROTOCOL = 2
 # A request names a path or two, or the ranges that were read of one file.
 LONGEST_REQUEST = 1 << 20
 
@@ -31,6 +31,7 @@ class Op(IntEnum):
     # Asked by Python alone.
     PUBLISH = 32
     BEGIN_RUN = 33
+    END_RUN = 34
 
 
 class WireError(Exception):

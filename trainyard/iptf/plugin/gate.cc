@@ -178,10 +178,13 @@ Answer Gate::Call(Request request) {
 
 void Gate::Tell(Request request) {
   const std::string& frame = request.Frame();
-  Fd connection = Pooled();
   std::string why;
-  if (!connection.ok()) connection = Connect(&why);
-  if (connection.ok() && Send(connection.get(), frame)) Return(std::move(connection));
+  Fd connection = Pooled();
+  // An idle one may be of a gate that was restarted since.
+  while (connection.ok() && !Send(connection.get(), frame)) connection = Pooled();
+  const bool sent = connection.ok();
+  if (!sent) connection = Connect(&why);
+  if (sent || (connection.ok() && Send(connection.get(), frame))) Return(std::move(connection));
 }
 
 bool SetStatus(Answer& answer, TF_Status* status) {

@@ -21,7 +21,8 @@ class Gate {
   // a fresh connection, so requests must be safe to send twice.
   Answer Call(Request request);
 
-  // Sends `request`, which has no answer. What cannot be sent is lost.
+  // Sends `request`, which has no answer, if need be to a gate that was restarted. What cannot be
+  // sent is lost.
   void Tell(Request request);
 
   // Changes in a child after fork(): what the parent opened is the parent's to close.

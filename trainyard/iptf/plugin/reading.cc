@@ -70,6 +70,7 @@ bool ReadableFile::Acquire(TF_Status* status) {
   const uint64_t size = answer.ok() ? answer.U64() : 0;
   const bool complete = answer.ok() && answer.U8() != 0;
   const bool live = answer.ok() && answer.U8() != 0;
+  const std::string cid = answer.ok() ? answer.Text() : "";
   if (!SetStatus(answer, status)) return false;
   std::unique_ptr<Mapping> mapping;
   if (!live) {
@@ -77,14 +78,16 @@ bool ReadableFile::Acquire(TF_Status* status) {
     if (mapping == nullptr) {
       const std::string why = uri_ + " cannot be mapped: " + strerror(errno);
       TF_SetStatus(status, TF_INTERNAL, why.c_str());
-      Gate::Get().Tell(std::move(Request(Op::kClose).U64(handle).U8(1).U64(0).U32(0)));
+      Request close(Op::kClose);
+      Gate::Get().Tell(std::move(close.U64(handle).U8(1).Text(uri_).Text(cid).U64(0).U32(0)));
       return false;
     }
   }
-  // Other threads read these two without a lock. A CID's bytes are the same at every gate.
+  // Other threads read these without a lock. A CID's bytes are the same at every gate.
   if (handle_ == 0) {
     size_ = size;
     live_ = live;
+    cid_ = cid;
   }
   // INVARIANT: the handle is that of the last mapping, or its answers would vouch for another's bytes.
   handle_ = handle;
@@ -195,7 +198,9 @@ void ReadableFile::Report(bool release) {
   Ranges ranges = log_.Take(&bytes);
   Request request(Op::kClose);
   // A child after fork() has read, but the handle is its parent's.
-  request.U64(handle_).U8(release && session_ == Gate::Get().session()).U64(bytes);
+  request.U64(handle_).U8(release && session_ == Gate::Get().session());
+  // A gate that was restarted does not know the handle, yet has to log what was read.
+  request.Text(uri_).Text(cid_).U64(bytes);
   request.U32(static_cast<uint32_t>(ranges.ends().size()));
   for (const auto& [begin, end] : ranges.ends()) request.U64(begin).U64(end);
   Gate::Get().Tell(std::move(request));

@@ -56,6 +56,8 @@ class ReadableFile {
   bool live_ = false;
   Fd live_fd_;
   uint64_t size_ = 0;
+  // What the gate logs the reads under: of a live file what it held when it was opened.
+  std::string cid_;
   ReadLog log_;
 
   // The mapping once all of it is verified; readers then need no lock.

@@ -18,7 +18,7 @@
 
 namespace iptf {
 
-constexpr uint32_t kProtocol = 1;
+constexpr uint32_t kProtocol = 2;
 // Larger than the listing of the largest directory that the gate accepts.
 constexpr uint32_t kLongestAnswer = 512u << 20;
 // Not one of TensorFlow's codes: the gate was restarted and has forgotten the handle.
