@@ -4,7 +4,7 @@ A set that fits into memory is loaded whole; a larger one is read record by reco
 this machine's disk. Both kinds of source give the same batches for the same records.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -68,7 +68,9 @@ def open_folder(source: Source, path: Path, *, memory_bytes: int = GIB) -> Data:
     return Data(source.records, _open(source, path, whole=fits), in_memory=fits)
 
 
-def prefetch(data: Data, numbers: Iterable[Numbers], depth: int = 2) -> Iterator[Batch]:
+def prefetch(
+    data: Data, numbers: Iterable[Numbers], depth: int = 2
+) -> Generator[Batch, None, None]:
     """The batches of `numbers` in order, up to `depth` of them read ahead by a thread.
 
     The thread ends with the iterator, also when that is closed or dropped half-way.

@@ -1,6 +1,6 @@
 """Reading the next batches while the last one is computed with."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import Generic, TypeVar
@@ -11,7 +11,7 @@ Given = TypeVar("Given")
 
 def read_ahead(
     read: Callable[[Asked], Given], asked: Iterable[Asked], depth: int
-) -> Iterator[Given]:
+) -> Generator[Given, None, None]:
     """What `read` gives for each of `asked`, in order, with up to `depth` of them read ahead.
 
     One thread reads. It ends with the iterator: exhausted, closed, or dropped. An error comes
