@@ -10,6 +10,9 @@ from trainyard.protocol.manifest.errors import ManifestError
 
 LARGEST_DOCUMENT_BYTES = 1 << 20
 DEEPEST = 32
+# Each wrong value is worth a message to the checks that follow, so there must not be many.
+MOST_MEMBERS = 1024
+MOST_NUMBERS = 65_536
 
 
 def canonical(document: Any) -> bytes:
@@ -22,7 +25,7 @@ def digest(text: bytes) -> bytes:
 
 
 def read_json(text: bytes) -> Any:
-    """A JSON value that is small, shallow, finite, and says nothing twice."""
+    """A JSON value that is small, shallow and finite, and says nothing twice."""
     if len(text) > LARGEST_DOCUMENT_BYTES:
         raise ManifestError(
             "", f"{len(text)} bytes, where at most {LARGEST_DOCUMENT_BYTES} are read"
@@ -35,7 +38,7 @@ def read_json(text: bytes) -> Any:
         raise
     except ValueError as error:  # neither UTF-8, nor JSON, nor a number of sane length
         raise ManifestError("", f"not JSON: {error}") from None
-    _check_depth(document)
+    _check_extent(document)
     return document
 
 
@@ -52,7 +55,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ManifestError("", f"{name} is no number in JSON; give a finite one")
 
 
-def _check_depth(document: Any) -> None:
+def _check_extent(document: Any) -> None:
     level = [document]
     for _ in range(DEEPEST):
         level = [child for value in level for child in _children(value)]
@@ -62,9 +65,15 @@ def _check_depth(document: Any) -> None:
 
 
 def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+    if not isinstance(value, dict | list):
+        return []
+    if len(value) > MOST_MEMBERS:
+        is_numbers = isinstance(value, list) and all(type(one) in (int, float) for one in value)
+        most = MOST_NUMBERS if is_numbers else MOST_MEMBERS
+        if len(value) > most:
+            kind = "members" if isinstance(value, dict) else "items"
+            raise ManifestError("", f"{len(value)} {kind} in one place, where at most {most} are")
+    return list(value.values()) if isinstance(value, dict) else value
 
 
 def _too_deep() -> ManifestError:

@@ -44,11 +44,13 @@ _INSTEAD = {
     "Accuracy": "say which: SparseCategoricalAccuracy, CategoricalAccuracy or BinaryAccuracy",
 }
 _LONGEST_SHOWN = 80
+_MOST_READ = 20
 
 
 def explain(top: type[BaseModel], error: ValidationError) -> ManifestError:
     """The first thing that `error` found wrong with a `top`."""
-    return _chosen([_told(top, found) for found in error.errors(include_url=False)])
+    errors = error.errors(include_url=False)[:_MOST_READ]
+    return _chosen([_told(top, found) for found in errors])
 
 
 def _chosen(told: list[tuple[str, ManifestError]]) -> ManifestError:

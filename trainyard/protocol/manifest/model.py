@@ -33,7 +33,9 @@ class Model(Strict):
     """Nothing refers ahead or to itself, so nothing recurs and one pass knows all shapes."""
 
     inputs: Annotated[tuple[Input, ...], Field(min_length=1, max_length=MOST_INPUTS)]
-    layers: Annotated[tuple[AnyLayer, ...], Field(min_length=1, max_length=MOST_LAYERS)]
+    layers: Annotated[
+        tuple[AnyLayer, ...], Field(min_length=1, max_length=MOST_LAYERS, fail_fast=True)
+    ]
     outputs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1)]
 
     @cached_property

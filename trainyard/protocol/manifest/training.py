@@ -13,7 +13,7 @@ from trainyard.protocol.manifest.values import NonNegative, Positive, Share, Ste
 MOST_SEGMENTS = 1_000_000
 # The largest that JSON carries exactly (RFC 8785 follows I-JSON).
 _LARGEST_SEED = 2**53 - 1
-_MOST_CLASSES = 65_536
+_MOST_CLASSES = 1024
 
 _ClassLabel: TypeAlias = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,5})$")]
 

@@ -130,7 +130,7 @@ class _Separable(_ByDepth):
     pointwise_regularizer: Regularizer | None = None
     pointwise_constraint: Constraint | None = None
 
-    def _separable(self, given: Tensor, padding: Padding | Literal["causal"]) -> Effect:
+    def _separable(self, given: Tensor, padding: Padding) -> Effect:
         channels = given.shape[-1]
         inner = channels * self.depth_multiplier
         weights = self._depthwise_weights(channels) + (inner + self.use_bias) * self.filters
@@ -142,7 +142,7 @@ class SeparableConv1D(_Separable):
     type: Literal["SeparableConv1D"] = "SeparableConv1D"
     kernel_size: Size
     strides: Size = 1
-    padding: Padding | Literal["causal"] = "valid"
+    padding: Padding = "valid"
     dilation_rate: Size = 1
 
     ranks: ClassVar = (2,)

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from trainyard.protocol.manifest.layers.base import Effect, Layer
 from trainyard.protocol.manifest.values import NonNegative, Number, Positive, Size, Tensor
 
-_Numbers: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=1, max_length=65_536)]
-_Variances: TypeAlias = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=65_536)]
+_Numbers: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=1, fail_fast=True)]
+_Variances: TypeAlias = Annotated[tuple[Positive, ...], Field(min_length=1, fail_fast=True)]
 _Factor: TypeAlias = Annotated[Number, Field(ge=-1, le=1)]
 _Range: TypeAlias = tuple[_Factor, _Factor]
 _FillMode: TypeAlias = Literal["constant", "nearest", "reflect", "wrap"]
