@@ -51,7 +51,7 @@ def test_any_safetensors_reader_opens_it(found: dict[str, Any]) -> None:
 
 def test_hash_does_not_depend_on_order_or_layout() -> None:
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
-    turned = {"a": np.int64(7), "b": np.asfortranarray(matrix)}
+    turned: dict[str, Any] = {"a": np.int64(7), "b": np.asfortranarray(matrix)}
 
     assert State(turned).hash == some_state().hash
 

@@ -42,7 +42,7 @@ Tensor = npt.NDArray[Any]
 class State:
     """Named tensors: all that the rest of a run depends on, but the manifest."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor | np.generic]) -> None:
         # Not ascontiguousarray, which makes a vector of a scalar.
         self.tensors = {name: np.asarray(tensors[name], order="C") for name in sorted(tensors)}
         self._header = _header(self.tensors)
@@ -67,7 +67,7 @@ class State:
         yield self._header
         for tensor in self.tensors.values():
             if tensor.nbytes:
-                yield memoryview(tensor.reshape(-1).view(np.uint8))
+                yield tensor.reshape(-1).view(np.uint8).data
 
     def save(self, path: Path) -> None:
         """Write the canonical bytes: `path` then has all of them, or is as it was."""
