@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from trainyard.protocol.manifest.layers import AnyLayer, Layer
 from trainyard.protocol.manifest.layers.attending import MultiHeadAttention
+from trainyard.protocol.manifest.layers.images import RandomContrast
 from trainyard.protocol.manifest.layers.recurrent import Bidirectional, Recurrent
 from trainyard.protocol.manifest.optimizers import Optimizer
 
@@ -125,6 +126,9 @@ def _arguments(kind: Any, layer: Layer | Recurrent, seed: int, name: str) -> dic
             module = field.rsplit("_", 1)[1] + "s"
             value = make_part(module, value, seed, name, field)
         arguments[field] = value
+    if isinstance(layer, RandomContrast):
+        # Of one number Keras takes the upper half alone, unlike what it documents.
+        arguments["factor"] = (layer.factor, layer.factor)
     return arguments
 
 
