@@ -186,8 +186,13 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "a batch over all": (training(batch=2000), "training.batch", "more than the 1000 records"),
     "stopping by nothing": (
         training(early_stopping={"monitor": "val_loss"}),
+        "training.early_stopping",
+        "without a validation part",
+    ),
+    "stopping by training": (
+        training(early_stopping={"monitor": "loss"}, validation={"split": 0.1}),
         "training.early_stopping.monitor",
-        "val_… needs a validation part",
+        "'loss' is none of val_loss",
     ),
     "weights of no class": (training(class_weight={"9": 1}), "training.class_weight", "no class 9"),
     "a class by a path": (

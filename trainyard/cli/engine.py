@@ -1,6 +1,6 @@
 """`trainyard engine` and `trainyard audit`: runs without a chain, and checks of anybody's."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from trainyard.cli.place import Place, at_place
 
 if TYPE_CHECKING:
     from trainyard.engine.events import Event
-    from trainyard.engine.journal import Entry
+    from trainyard.engine.journal import Entry, Measured
     from trainyard.protocol.manifest import Manifest
 
 Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
@@ -46,6 +46,7 @@ def run(
             files = fetch_files(wanted, content, folder / "files", progress=bar)
         with _watching(place, wanted) as watch:
             journal = run_local(wanted, files, folder, watch)
+            tested = watch.tested
         cid = None
         if publish:
             with place.output.progress("publishing") as bar:
@@ -60,7 +61,8 @@ def run(
         "stopped": last.stop.name.lower(),
         "train_s": sum(entry.train_s for entry in journal.entries),
         "trace_s": sum(entry.trace_s for entry in journal.entries),
-        "segments_run": [entry.model_dump(mode="json") for entry in journal.entries],
+        "tested": None if tested is None else tested.model_dump(mode="json"),
+        "states": [entry.model_dump(mode="json") for entry in journal.entries],
         "cid": None if cid is None else str(cid),
     }
     place.output.result(document, _report(document, journal.entries))
@@ -141,14 +143,13 @@ def _manifest(path: Path, mode: str | None, workers: int | None) -> "Manifest":
 def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     trained = [entry.trained for entry in entries if entry.trained is not None]
     if trained:
-        figures = {"loss": trained[-1].loss, **trained[-1].metrics}
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-        yield f"trained   {document['steps']} steps, {shown}"
+        yield f"trained   {document['steps']} steps, {_figures(trained[-1].model_dump())}"
     validated = [one for entry in entries for one in entry.validated]
     if validated:
-        figures = {"loss": validated[-1].loss, **validated[-1].metrics}
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-        yield f"validated epoch {validated[-1].epoch}, {shown}"
+        last = validated[-1]
+        yield f"validated epoch {last.epoch}, {_figures(last.model_dump())}"
+    if document["tested"]:
+        yield f"tested    {_figures(document['tested'])}"
     if document["stopped"] != "no":
         yield f"stopped   {document['stopped']}"
     yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
@@ -158,22 +159,41 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
         yield f"published {document['cid']}"
 
 
-@contextmanager
-def _watching(place: Place, manifest: "Manifest") -> Iterator[Any]:
-    """A bar that shows how far training is, where somebody looks at it."""
-    import sys
+def _figures(measured: dict[str, Any]) -> str:
+    figures = {"loss": measured["loss"], **measured["metrics"]}
+    return ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
 
-    from trainyard.engine.events import Finished, Restarted, Stepped
 
-    def tell_restart(event: "Event") -> None:
+class _Watch:
+    """Follows a run: tells of restarts, remembers the test, and shows the rest."""
+
+    def __init__(self, place: Place, show: "Callable[[Event], None] | None" = None) -> None:
+        self._place, self._show = place, show
+        self.tested: Measured | None = None
+
+    def __call__(self, event: "Event") -> None:
+        from trainyard.engine.events import Ended, Restarted
+
         if isinstance(event, Restarted):
-            place.output.tell(
+            self._place.output.tell(
                 f"{event.reason}; all went on from segment {max(event.kept - 1, 0)}, "
                 f"{event.lost_s:.1f} s lost"
             )
+        if isinstance(event, Ended) and event.slot == 0:
+            self.tested = event.tested
+        if self._show is not None:
+            self._show(event)
+
+
+@contextmanager
+def _watching(place: Place, manifest: "Manifest") -> Iterator[_Watch]:
+    """A bar that shows how far training is, where somebody looks at it."""
+    import sys
+
+    from trainyard.engine.events import Finished, Stepped
 
     if place.output.as_json or not sys.stderr.isatty():
-        yield tell_restart
+        yield _Watch(place)
         return
     from rich.console import Console
     from rich.progress import (
@@ -195,11 +215,10 @@ def _watching(place: Place, manifest: "Manifest") -> Iterator[Any]:
         task = bars.add_task("training", total=manifest.plan.steps, figures="")
 
         def show(event: "Event") -> None:
-            tell_restart(event)
             if event.slot == 0 and isinstance(event, Stepped):
                 figures = f"loss {event.loss:.4f}, {event.examples_per_s:,.0f} examples/s"
                 bars.update(task, completed=event.step + 1, figures=figures)
             if event.slot == 0 and isinstance(event, Finished):
                 bars.update(task, completed=event.entry.step)
 
-        yield show
+        yield _Watch(place, show)

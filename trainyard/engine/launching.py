@@ -25,6 +25,7 @@ _FIRST_PORT = 20_000
 _MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
 _LOG = "supervisor.log"
 _END_S = 10.0
+_MODES = ("single", "sync")
 
 
 def run_local(
@@ -35,6 +36,11 @@ def run_local(
     Returns the journal of the first worker. If this process is killed, the same call goes on from
     the last finished segment.
     """
+    if manifest.training.mode not in _MODES:
+        raise RunError(
+            f"mode {manifest.training.mode!r} is not run by this version: use one of "
+            + ", ".join(_MODES)
+        )
     folder = folder.resolve()
     jobs = _jobs(manifest, files, folder)
     path = folder / _JOBS

@@ -133,10 +133,14 @@ class Training(Strict):
                 )
             taken.add(metric.title)
         stopping = self.early_stopping
-        if stopping and stopping.monitor not in self.watched:
-            hint = "" if self.validation else " (val_… needs a validation part)"
+        if stopping and not self.validation:
             raise MisfitError(
-                f"{stopping.monitor!r} is none of {', '.join(self.watched)}{hint}",
+                "there is nothing to stop by without a validation part", "early_stopping"
+            )
+        watched = [name for name in self.watched if name.startswith("val_")]
+        if stopping and stopping.monitor not in watched:
+            raise MisfitError(
+                f"{stopping.monitor!r} is none of {', '.join(watched)}",
                 "early_stopping",
                 "monitor",
             )
