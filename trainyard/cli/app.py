@@ -8,6 +8,7 @@ import typer
 from trainyard import __version__
 from trainyard.cli.checks import stat, verify
 from trainyard.cli.content import add, cat, gc, get, ls, pin, unpin
+from trainyard.cli.engine import audit, run
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
 from trainyard.cli.serving import devnet, serve
 from trainyard.cli.shards import shard
@@ -28,6 +29,15 @@ content = typer.Typer(
 app.add_typer(content)
 for command in (add, shard, get, cat, ls, stat, pin, unpin, gc, verify, serve):
     content.command(epilog=EXIT_CODES_HELP)(command)
+engine = typer.Typer(
+    name="engine",
+    help="Training that anyone can check, on this machine and without a chain.",
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+)
+app.add_typer(engine)
+engine.command(epilog=EXIT_CODES_HELP)(run)
+app.command(epilog=EXIT_CODES_HELP)(audit)
 app.command(epilog=EXIT_CODES_HELP)(devnet)
 
 

@@ -38,11 +38,18 @@ def exit_code(error: TrainyardError) -> ExitCode:
     # Imported here: only who fails pays for it.
     from trainyard.content import errors as content
     from trainyard.datasets.errors import CorruptRecordError, DatasetError
+    from trainyard.engine.errors import CorruptDataError, DataError
+    from trainyard.protocol.manifest.errors import ManifestError
 
     match error:
         case content.UnavailableError():
             return ExitCode.CORRUPT if error.corrupt else ExitCode.UNAVAILABLE
-        case content.CorruptBlockError() | content.MalformedBlockError() | CorruptRecordError():
+        case (
+            content.CorruptBlockError()
+            | content.MalformedBlockError()
+            | CorruptRecordError()
+            | CorruptDataError()
+        ):
             return ExitCode.CORRUPT
         case content.NotFoundError() | content.BlockNotFoundError() | content.SourceError():
             return ExitCode.UNAVAILABLE
@@ -53,6 +60,8 @@ def exit_code(error: TrainyardError) -> ExitCode:
             | content.NotADirectoryContentError()
             | content.IsADirectoryContentError()
             | DatasetError()
+            | DataError()
+            | ManifestError()
         ):
             return ExitCode.WRONG_USE
     return ExitCode.FAILED

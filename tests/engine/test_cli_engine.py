@@ -1,0 +1,179 @@
+"""`trainyard engine run` and `trainyard audit`, as their users run them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.engine.nets import manifest_of, write_data
+from trainyard.engine.results import TraceList
+from trainyard.engine.state import State
+
+COMMAND = [sys.executable, "-c", "from trainyard.cli import main; main()"]
+
+
+class Yard:
+    """The command in a folder, with a store, of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
+        self._environment = {**kept, "TRAINYARD_STORE": str(folder / "store")}
+
+    def run(self, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def document(self, *arguments: str | Path) -> Any:
+        ended = self.run(*arguments, "--json")
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+    def write_manifest(self, net: str, **training: Any) -> Path:
+        """A manifest whose data is in the store, for training and for the test at the end."""
+        cid = self.document("content", "add", self.folder / "data")["cid"]
+        document = json.loads(manifest_of(net, **training).canonical)
+        document["data"]["train"]["path"] = f"ipfs://{cid}"
+        document["data"]["test"] = document["data"]["train"]
+        path = self.folder / "manifest.json"
+        path.write_text(json.dumps(document))
+        return path
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Yard:
+    folder = tmp_path_factory.mktemp("yard")
+    write_data(folder / "data")
+    return Yard(folder)
+
+
+@pytest.fixture(scope="module")
+def published(yard: Yard) -> dict[str, Any]:
+    manifest = yard.write_manifest("batch_norm", validation={"split": 0.25})
+    found: dict[str, Any] = yard.document(
+        "engine", "run", manifest, "--mode", "sync", "--workers", "2", "--publish"
+    )
+    return found
+
+
+def test_run_leaves_a_model_that_keras_loads(yard: Yard, published: dict[str, Any]) -> None:
+    folder = yard.folder / published["folder"]
+
+    model = keras.saving.load_model(folder / "model.keras")
+
+    last = State.load(folder / "states" / f"{published['segments']:06}.safetensors")
+    kernel = next(one for one in model.variables if one.path == "out/kernel")
+    assert np.array_equal(np.asarray(kernel), last.tensors["weights/out/kernel"])
+    assert published["tested"]["examples"] == 96
+    assert published["tested"]["metrics"].keys() == {"accuracy"}
+    assert list((folder / "tensorboard").iterdir())
+
+
+def test_strangers_check_a_published_run(yard: Yard, published: dict[str, Any]) -> None:
+    """Of a cluster, on one machine, by its CID."""
+    segments = [str(one) for one in range(published["segments"])]
+    options = [part for one in segments for part in ("--segment", one)]
+
+    found = yard.document("audit", published["cid"], *options)
+
+    assert found["agrees"] is True
+    assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
+
+
+def test_forged_segments_are_found(yard: Yard, published: dict[str, Any], tmp_path: Path) -> None:
+    """The forger serves a state of its own, with a trace and a root that go with it."""
+    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
+    path = tmp_path / "run" / "states" / "000002.safetensors"
+    state = State.load(path)
+    bias = state.tensors["weights/out/bias"] + np.float32(1e-6)
+    forged = State({**state.tensors, "weights/out/bias": bias})
+    forged.save(path)
+    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
+    trace["states"][2] = forged.hash.hex()
+    from trainyard.protocol.trace import Trace
+
+    made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
+    (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
+    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+
+    ended = yard.run("audit", cid, "--segment", "1", "--segment", "3")
+
+    assert ended.returncode == 4
+    first, second = ended.stdout.splitlines()
+    assert first.startswith(f"segment 1: claimed {forged.hash.hex()}, found {state.hash.hex()}")
+    assert second.startswith("segment 3: as claimed, ")
+
+
+def test_state_that_is_not_the_traces_is_refused(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
+    states = tmp_path / "run" / "states"
+    (states / "000001.safetensors").write_bytes((states / "000002.safetensors").read_bytes())
+    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+
+    ended = yard.run("audit", cid, "--segment", "1")
+
+    assert ended.returncode == 1
+    assert "another state before segment 1 than its trace names" in ended.stderr
+
+
+def test_run_in_a_folder_is_checked_too(yard: Yard, published: dict[str, Any]) -> None:
+    ended = yard.run("audit", published["folder"], "--segment", "2")
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("segment 2: as claimed, ")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layers": [{"name": "out", "type": "Dence", "units": 10}]}, "Dense"),
+        ({"layers": [{"name": "out", "type": "Dense", "units": 10**9}]}, "units"),
+    ],
+)
+def test_bad_manifests_are_refused_with_the_reason(
+    yard: Yard, published: dict[str, Any], change: dict[str, Any], says: str
+) -> None:
+    document = json.loads((yard.folder / "manifest.json").read_text())
+    document["model"] |= change
+    path = yard.folder / "bad.json"
+    path.write_text(json.dumps(document))
+
+    ended = yard.run("engine", "run", path)
+
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["audit", "nonsense", "--segment", "0"], 2, "nonsense"),
+        (["audit", "CID", "--segment", "99"], 1, "there is no segment 99"),
+        (["engine", "run", "missing.json"], 2, "missing.json"),
+        (["engine", "run", "manifest.json", "--mode", "rings"], 2, "rings"),
+    ],
+)
+def test_wrong_use_is_explained(
+    yard: Yard, published: dict[str, Any], arguments: list[str], code: int, says: str
+) -> None:
+    ended = yard.run(*(published["cid"] if one == "CID" else one for one in arguments))
+
+    assert ended.returncode == code
+    assert says in ended.stderr

@@ -1,0 +1,184 @@
+"""Whole runs in processes of their own: journals, clusters, losses, audits."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engine.nets import manifest_of, write_data
+from trainyard.engine.auditing import audit
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import Ended, Event, Finished, Restarted, Started
+from trainyard.engine.journal import Journal
+from trainyard.engine.launching import run_local
+from trainyard.engine.material import Files
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+def children_of(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def workers_here() -> list[int]:
+    """The processes of workers, in the order of slots."""
+    [supervisor] = [
+        child
+        for child in children_of(os.getpid())
+        if b"trainyard.engine.supervisor" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+    return children_of(supervisor)
+
+
+def killing(slot: int, number: int) -> Callable[[Event], None]:
+    """Kill the worker of `slot` once state `number` is there, and only once."""
+    done = False
+
+    def on_event(event: Event) -> None:
+        nonlocal done
+        if not done and isinstance(event, Finished) and event.entry.number == number:
+            done = True
+            os.kill(workers_here()[slot], signal.SIGKILL)
+
+    return on_event
+
+
+def test_run_is_told_and_kept(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("lenet")
+    events: list[Event] = []
+
+    journal = run_local(manifest, files, tmp_path / "run", events.append)
+
+    assert [entry.number for entry in journal.entries] == [0, 1, 2, 3, 4]
+    assert [entry.step for entry in journal.entries] == [0, 3, 6, 9, 12]
+    assert all(
+        journal.state(number).hash.hex() == journal.entries[number].state for number in range(5)
+    )
+    assert isinstance(events[0], Started)
+    told = [event.entry for event in events if isinstance(event, Finished)]
+    assert told == journal.entries
+    [end] = [event for event in events if isinstance(event, Ended)]
+    assert end.root == journal.trace.root.hex()
+
+
+def test_finished_run_is_not_run_again(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("mlp")
+    first = run_local(manifest, files, tmp_path)
+    events: list[Event] = []
+
+    again = run_local(manifest, files, tmp_path, events.append)
+
+    assert again.entries == first.entries
+    assert not [event for event in events if isinstance(event, Finished)]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3, 4])
+def test_run_goes_on_from_every_segment(files: Files, tmp_path: Path, kept: int) -> None:
+    """Whatever a crash leaves of the rest: half a line, half a state."""
+    manifest = manifest_of("batch_norm")
+    whole = run_local(manifest, files, tmp_path)
+    root = whole.trace.root
+    journal = Journal.open(tmp_path, manifest.canonical)
+    journal.rewind(kept)
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(b'{"number":')
+    whole.path_of(min(kept + 1, 4)).write_bytes(b"half")
+
+    assert run_local(manifest, files, tmp_path).trace.root == root
+
+
+def test_damaged_state_is_computed_again(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("mlp")
+    whole = run_local(manifest, files, tmp_path)
+    path = whole.path_of(4)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+    again = run_local(manifest, files, tmp_path)
+
+    assert again.trace.root == whole.trace.root
+    assert again.state(4) == whole.state(4)
+
+
+def test_killed_worker_is_started_anew(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("batch_norm")
+    undisturbed = run_local(manifest, files, tmp_path / "undisturbed")
+    events: list[Event] = []
+    kill = killing(0, 2)
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        kill(event)
+
+    disturbed = run_local(manifest, files, tmp_path / "disturbed", on_event)
+
+    assert disturbed.trace.root == undisturbed.trace.root
+    [restart] = [event for event in events if isinstance(event, Restarted)]
+    assert restart.reason == "worker 0 was killed by SIGKILL"
+    assert restart.kept >= 3
+    assert restart.lost_s > 0
+
+
+def test_folder_of_another_run_is_refused(files: Files, tmp_path: Path) -> None:
+    run_local(manifest_of("mlp"), files, tmp_path)
+
+    with pytest.raises(RunError, match="a run of another manifest: name another folder"):
+        run_local(manifest_of("lenet"), files, tmp_path)
+
+
+def test_missing_data_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere"):
+        run_local(manifest_of("mlp"), Files(train=tmp_path / "nowhere"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("slot", [0, 1], ids=["leader", "peer"])
+def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slot: int) -> None:
+    """And what it computes is what one process computes that plays all of them."""
+    manifest = manifest_of("batch_norm", workers=2, until={"steps": 18})
+    events: list[Event] = []
+    kill = killing(slot, 3)
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        kill(event)
+
+    journal = run_local(manifest, files, tmp_path, on_event)
+
+    [restart] = [event for event in events if isinstance(event, Restarted)]
+    assert restart.kept >= 3
+    assert [event.root for event in events if isinstance(event, Ended)] == [
+        journal.trace.root.hex()
+    ] * 2
+    answers = audit(tmp_path, files, range(6))
+    assert [answer.state for answer in answers] == [entry.state for entry in journal.entries[1:]]
+
+
+def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("lenet")
+    journal = run_local(manifest, files, tmp_path)
+    wrong = journal.state(2)
+    kernel = wrong.tensors["weights/out/kernel"].copy()
+    kernel[0, 0] += 1e-7
+    forged = type(wrong)({**wrong.tensors, "weights/out/kernel": kernel})
+    forged.save(journal.path_of(2))
+    lines = [entry.model_dump_json() for entry in journal.entries]
+    lines[2] = lines[2].replace(journal.entries[2].state, forged.hash.hex())
+    (tmp_path / "journal.jsonl").write_text("\n".join(lines) + "\n")
+
+    answers = audit(tmp_path, files, range(4))
+
+    claimed = [entry.state for entry in Journal.read(tmp_path).entries[1:]]
+    assert [answer.state == state for answer, state in zip(answers, claimed, strict=True)] == [
+        True,
+        False,
+        # From the state that was made up, nobody gets to the one that follows.
+        False,
+        True,
+    ]

@@ -1,0 +1,224 @@
+"""`trainyard engine` and `trainyard audit`: runs without a chain, and checks of anybody's."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainyard.cli.place import Place, at_place
+
+if TYPE_CHECKING:
+    from trainyard.engine.events import Event
+    from trainyard.engine.journal import Entry, Measured
+    from trainyard.protocol.manifest import Manifest
+
+Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
+_RUNS = Path("trainyard-runs")
+
+
+@at_place
+def run(
+    place: Place,
+    manifest: Annotated[
+        Path, typer.Argument(help="The manifest, a JSON file.", exists=True, dir_okay=False)
+    ],
+    mode: Annotated[str | None, typer.Option(help="Instead of the manifest's.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Instead of the manifest's.")] = None,
+    folder: Folder = None,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Add the finished run to the store, to be checked.")
+    ] = False,
+) -> None:
+    """Train as a manifest says, on this machine, and keep the trace.
+
+    A run that was interrupted goes on where it was.
+    """
+    from trainyard.engine.launching import run_local
+    from trainyard.engine.material import fetch_files
+    from trainyard.engine.results import publish as publish_run
+
+    wanted = _manifest(manifest, mode, workers)
+    folder = folder or _RUNS / wanted.digest.hex()[:16]
+    with place.content() as content:
+        with place.output.progress("fetching") as bar:
+            files = fetch_files(wanted, content, folder / "files", progress=bar)
+        with _watching(place, wanted) as watch:
+            journal = run_local(wanted, files, folder, watch)
+            tested = watch.tested
+        cid = None
+        if publish:
+            with place.output.progress("publishing") as bar:
+                cid = publish_run(journal, content, progress=bar)
+    last = journal.entries[-1]
+    document = {
+        "folder": str(folder),
+        "manifest": wanted.digest.hex(),
+        "root": journal.trace.root.hex(),
+        "segments": journal.trace.segments,
+        "steps": last.step,
+        "stopped": last.stop.name.lower(),
+        "train_s": sum(entry.train_s for entry in journal.entries),
+        "trace_s": sum(entry.trace_s for entry in journal.entries),
+        "tested": None if tested is None else tested.model_dump(mode="json"),
+        "states": [entry.model_dump(mode="json") for entry in journal.entries],
+        "cid": None if cid is None else str(cid),
+    }
+    place.output.result(document, _report(document, journal.entries))
+
+
+@at_place
+def audit(
+    place: Place,
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="The CID of a published run, or its folder.")
+    ],
+    segment: Annotated[
+        list[int], typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
+    ],
+    cache: Annotated[
+        Path, typer.Option(help="Where fetched data is kept for the next time.", file_okay=False)
+    ] = Path("trainyard-audits"),
+) -> None:
+    """Recompute segments of a run and say whether they came out as it claims.
+
+    Exit code 4 if one did not.
+    """
+    from trainyard.cli.failing import ExitCode
+    from trainyard.content.names import ContentPath
+    from trainyard.engine.results import audit_folder, audit_result
+
+    with place.content() as content, place.output.progress("fetching") as bar:
+        if Path(result).is_dir():
+            verdicts = audit_folder(content, Path(result), segment, cache, progress=bar)
+        else:
+            path = ContentPath.parse(result)
+            verdicts = audit_result(content, path, segment, cache, progress=bar)
+    place.output.result(
+        {
+            "agrees": all(one.agrees for one in verdicts),
+            "segments": [
+                {
+                    "segment": one.segment,
+                    "agrees": one.agrees,
+                    "claimed": one.claimed,
+                    "found": one.found,
+                    "seconds": one.seconds,
+                }
+                for one in verdicts
+            ],
+        },
+        [
+            f"segment {one.segment}: "
+            + (
+                f"as claimed, {one.found}"
+                if one.agrees
+                else f"claimed {one.claimed}, found {one.found}"
+            )
+            + f" ({one.seconds:.1f} s)"
+            for one in verdicts
+        ],
+    )
+    if not all(one.agrees for one in verdicts):
+        raise typer.Exit(ExitCode.CORRUPT)
+
+
+def _manifest(path: Path, mode: str | None, workers: int | None) -> "Manifest":
+    import json
+
+    from trainyard.protocol.manifest import Manifest
+
+    manifest = Manifest.parse(path.read_bytes())
+    if mode is None and workers is None:
+        return manifest
+    document: dict[str, Any] = json.loads(manifest.canonical)
+    if mode is not None:
+        document["training"]["mode"] = mode
+    if workers is not None:
+        document["training"]["workers"] = workers
+    return Manifest.of(document)
+
+
+def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
+    trained = [entry.trained for entry in entries if entry.trained is not None]
+    if trained:
+        yield f"trained   {document['steps']} steps, {_figures(trained[-1].model_dump())}"
+    validated = [one for entry in entries for one in entry.validated]
+    if validated:
+        last = validated[-1]
+        yield f"validated epoch {last.epoch}, {_figures(last.model_dump())}"
+    if document["tested"]:
+        yield f"tested    {_figures(document['tested'])}"
+    if document["stopped"] != "no":
+        yield f"stopped   {document['stopped']}"
+    yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
+    yield f"trace     {document['segments']} segments, root {document['root']}"
+    yield f"folder    {document['folder']}"
+    if document["cid"]:
+        yield f"published {document['cid']}"
+
+
+def _figures(measured: dict[str, Any]) -> str:
+    figures = {"loss": measured["loss"], **measured["metrics"]}
+    return ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+
+
+class _Watch:
+    """Follows a run: tells of restarts, remembers the test, and shows the rest."""
+
+    def __init__(self, place: Place, show: "Callable[[Event], None] | None" = None) -> None:
+        self._place, self._show = place, show
+        self.tested: Measured | None = None
+
+    def __call__(self, event: "Event") -> None:
+        from trainyard.engine.events import Ended, Restarted
+
+        if isinstance(event, Restarted):
+            self._place.output.tell(
+                f"{event.reason}; all went on from segment {max(event.kept - 1, 0)}, "
+                f"{event.lost_s:.1f} s lost"
+            )
+        if isinstance(event, Ended) and event.slot == 0:
+            self.tested = event.tested
+        if self._show is not None:
+            self._show(event)
+
+
+@contextmanager
+def _watching(place: Place, manifest: "Manifest") -> Iterator[_Watch]:
+    """A bar that shows how far training is, where somebody looks at it."""
+    import sys
+
+    from trainyard.engine.events import Finished, Stepped
+
+    if place.output.as_json or not sys.stderr.isatty():
+        yield _Watch(place)
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("training", total=manifest.plan.steps, figures="")
+
+        def show(event: "Event") -> None:
+            if event.slot == 0 and isinstance(event, Stepped):
+                figures = f"loss {event.loss:.4f}, {event.examples_per_s:,.0f} examples/s"
+                bars.update(task, completed=event.step + 1, figures=figures)
+            if event.slot == 0 and isinstance(event, Finished):
+                bars.update(task, completed=event.entry.step)
+
+        yield _Watch(place, show)

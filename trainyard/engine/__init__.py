@@ -1,0 +1,1 @@
+"""Training runs as chains of states, of which anybody can recompute every link."""

@@ -1,0 +1,80 @@
+"""What the processes of a run tell each other and whoever watches: one JSON document a line."""
+
+import sys
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from trainyard.engine.journal import Entry, Measured
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+
+    slot: int = 0
+
+
+class Started(_Event):
+    """A worker computes from now on; `resumed` states were there already."""
+
+    event: Literal["started"] = "started"
+    resumed: int
+    steps: int
+    segments: int
+
+
+class Stepped(_Event):
+    """A worker has taken a step; only some are told."""
+
+    event: Literal["stepped"] = "stepped"
+    step: int
+    loss: float
+    examples_per_s: float
+
+
+class Finished(_Event):
+    """A state of the trace is complete and kept."""
+
+    event: Literal["finished"] = "finished"
+    entry: Entry
+
+
+class Ended(_Event):
+    """A worker has computed all segments; the first has tried the model on the test records."""
+
+    event: Literal["ended"] = "ended"
+    root: str
+    tested: Measured | None = None
+
+
+class Failed(_Event):
+    """A worker cannot go on. One that lost a peer may, in a new cluster."""
+
+    event: Literal["failed"] = "failed"
+    reason: str
+    lost_peer: bool = False
+
+
+class Restarted(_Event):
+    """All workers start anew from the last segment that all of them have."""
+
+    event: Literal["restarted"] = "restarted"
+    reason: str
+    kept: int
+    lost_s: float
+
+
+Event: TypeAlias = Annotated[
+    Started | Stepped | Finished | Ended | Failed | Restarted, Field(discriminator="event")
+]
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def read_event(line: bytes | str) -> Event:
+    return _ADAPTER.validate_json(line)
+
+
+def tell(event: Event) -> None:
+    """Say it to the process that started this one."""
+    sys.stdout.write(event.model_dump_json() + "\n")
+    sys.stdout.flush()

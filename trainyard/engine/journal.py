@@ -1,0 +1,180 @@
+"""One run on disk: its states, and a journal of finished segments that survives any crash.
+
+A state is written whole before its line, and a line is written whole before the next segment
+starts. So whatever a crash leaves behind, the last readable line whose state has the hash that the
+line says is where the run goes on.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainyard.engine.counting import Stop
+from trainyard.engine.errors import RunError, StateError
+from trainyard.engine.state import State, sync_folder
+from trainyard.protocol.trace import Trace
+
+_MANIFEST, _JOURNAL, _STATES, _LOCK = "manifest.json", "journal.jsonl", "states", "lock"
+
+
+class Measured(BaseModel):
+    """Figures, and on how many examples."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+
+    loss: float
+    metrics: dict[str, float] = {}
+    examples: int
+
+
+class Validated(Measured):
+    """Figures of an evaluation at the end of an epoch."""
+
+    epoch: int
+    step: int
+
+
+class Entry(BaseModel):
+    """A state of the trace; number 0 is the one before the first step."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+
+    number: int = Field(ge=0)
+    state: str = Field(pattern="^[0-9a-f]{64}$")
+    step: int = Field(ge=0)
+    stop: Stop = Stop.NO
+    trained: Measured | None = None
+    validated: tuple[Validated, ...] = ()
+    train_s: float = 0.0
+    trace_s: float = 0.0
+
+
+class Journal:
+    """The folder of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.entries: list[Entry] = []
+
+    @classmethod
+    def open(cls, folder: Path, manifest: bytes) -> "Journal":
+        """The run of `manifest` in `folder`, as far as it has come, or a new one."""
+        journal = cls(folder)
+        journal._states.mkdir(parents=True, exist_ok=True)
+        kept = folder / _MANIFEST
+        if not kept.exists():
+            _write(kept, manifest)
+        elif kept.read_bytes() != manifest:
+            raise RunError(
+                f"{folder} holds a run of another manifest: name another folder, or remove this one"
+            )
+        journal.entries = journal._sound_entries()
+        return journal
+
+    @classmethod
+    def read(cls, folder: Path) -> "Journal":
+        """The run in `folder`, only to look at."""
+        journal = cls(folder)
+        if not (folder / _MANIFEST).exists():
+            raise RunError(f"{folder} holds no run")
+        journal.entries = [entry for entry, _ in journal._lines()]
+        return journal
+
+    @property
+    def manifest(self) -> bytes:
+        return (self.folder / _MANIFEST).read_bytes()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from writing to the run."""
+        with (self.folder / _LOCK).open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunError(f"another process runs in {self.folder}") from error
+            yield
+
+    def append(self, entry: Entry, state: State) -> None:
+        if entry.number != len(self.entries):
+            raise RunError(f"state {entry.number} does not follow state {len(self.entries) - 1}")
+        state.save(self.path_of(entry.number))
+        line = entry.model_dump_json().encode() + b"\n"
+        with (self.folder / _JOURNAL).open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self.entries.append(entry)
+
+    def rewind(self, count: int) -> None:
+        """Forget all but the first `count` states."""
+        lines = list(self._lines())
+        self._cut(lines[count - 1][1] if count else 0)
+        self.entries = self.entries[:count]
+
+    def path_of(self, number: int) -> Path:
+        return self._states / f"{number:06}.safetensors"
+
+    def state(self, number: int) -> State:
+        """State `number`, which must be the one that the journal says."""
+        state = State.load(self.path_of(number))
+        if state.hash.hex() != self.entries[number].state:
+            raise StateError(f"{self.path_of(number)} is not the state that the journal names")
+        return state
+
+    @property
+    def trace(self) -> Trace:
+        return Trace([bytes.fromhex(entry.state) for entry in self.entries])
+
+    @property
+    def _states(self) -> Path:
+        return self.folder / _STATES
+
+    def _sound_entries(self) -> list[Entry]:
+        """The entries up to the last whose state is there; what follows is cut off."""
+        lines = list(self._lines())
+        while lines:
+            self.entries = [entry for entry, _ in lines]
+            try:
+                self.state(len(lines) - 1)
+                break
+            except StateError:
+                lines.pop()
+        self._cut(lines[-1][1] if lines else 0)
+        return [entry for entry, _ in lines]
+
+    def _cut(self, size: int) -> None:
+        path = self.folder / _JOURNAL
+        if path.exists():
+            with path.open("r+b") as file:
+                file.truncate(size)
+                os.fsync(file.fileno())
+
+    def _lines(self) -> Iterator[tuple[Entry, int]]:
+        """Each whole entry, and where its line ends. A line cut off by a crash ends the journal."""
+        path = self.folder / _JOURNAL
+        data = path.read_bytes() if path.exists() else b""
+        end = 0
+        for number, line in enumerate(data.split(b"\n")[:-1]):
+            end += len(line) + 1
+            try:
+                entry = Entry.model_validate(json.loads(line))
+            except (ValueError, ValidationError):
+                return
+            if entry.number != number:
+                return
+            yield entry, end
+
+
+def _write(path: Path, data: bytes) -> None:
+    unfinished = path.with_name(f".{path.name}.tmp")
+    with unfinished.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    sync_folder(path.parent)

@@ -1,0 +1,125 @@
+"""A whole run on this machine, by one call: `run_local(manifest, files, folder)`.
+
+TensorFlow is never imported here: it runs in processes of its own, which end with this one.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import Event, Failed, read_event
+from trainyard.engine.journal import Journal
+from trainyard.engine.material import Files
+from trainyard.engine.supervisor import Jobs
+from trainyard.engine.worker import Job
+from trainyard.protocol.manifest import Manifest
+
+# The workers of a run have a network of their own, where every port is free.
+_FIRST_PORT = 20_000
+_MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
+_LOG = "supervisor.log"
+_END_S = 10.0
+_MODES = ("single", "sync")
+
+
+def run_local(
+    manifest: Manifest, files: Files, folder: Path, on_event: Callable[[Event], None] | None = None
+) -> Journal:
+    """Run all workers of the manifest here, or go on with the run that `folder` holds.
+
+    Returns the journal of the first worker. If this process is killed, the same call goes on from
+    the last finished segment.
+    """
+    if manifest.training.mode not in _MODES:
+        raise RunError(
+            f"mode {manifest.training.mode!r} is not run by this version: use one of "
+            + ", ".join(_MODES)
+        )
+    folder = folder.resolve()
+    jobs = _jobs(manifest, files, folder)
+    path = folder / _JOBS
+    path.write_text(Jobs(jobs=jobs).model_dump_json())
+    with processes("trainyard.engine.supervisor", path, folder / _LOG) as lines:
+        for line in lines:
+            event = read_event(line)
+            if on_event is not None:
+                on_event(event)
+            if isinstance(event, Failed) and not event.lost_peer:
+                raise RunError(event.reason)
+    return Journal.read(folder)
+
+
+@contextlib.contextmanager
+def processes(module: str, job: Path, log: Path) -> Iterator[Iterator[bytes]]:
+    """Run a module of the engine with its job, and give what it says line by line."""
+    with log.open("ab") as errors:
+        child = subprocess.Popen(
+            [sys.executable, "-m", module, str(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            preexec_fn=dying_with_parent(),
+            # Ctrl-C is for this process, which then ends its child in order.
+            start_new_session=True,
+        )
+    try:
+        yield _lines(child, log)
+    finally:
+        if child.poll() is None:
+            child.terminate()
+            try:
+                child.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        if child.stdout is not None:
+            child.stdout.close()
+
+
+def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
+    if child.stdout is None:
+        raise TypeError("a child's output is a pipe")
+    failed = False
+    for line in child.stdout:
+        failed = failed or b'"event":"failed"' in line
+        yield line
+    status = child.wait()
+    if status != 0 and not failed:
+        ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "failed"
+        raise RunError(f"the process of the run {ending}; see {log}: {_last_line(log)}")
+
+
+def _last_line(path: Path) -> str:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 4096))
+        lines = file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it says nothing"
+
+
+def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
+    folder.mkdir(parents=True, exist_ok=True)
+    Journal.open(folder, manifest.canonical)
+    workers = manifest.training.workers
+    peers: tuple[str, ...] = ()
+    if workers > 1:
+        peers = tuple(f"127.0.0.1:{_FIRST_PORT + slot}" for slot in range(workers))
+    return tuple(
+        Job(
+            manifest=folder / _MANIFEST,
+            folder=folder if slot == 0 else folder / _PEERS / str(slot),
+            train=files.train,
+            validation=files.validation,
+            test=files.test if slot == 0 else None,
+            initial_state=files.initial_state,
+            slot=slot,
+            peers=peers,
+        )
+        for slot in range(workers)
+    )

@@ -1,0 +1,104 @@
+"""A manifest as something that TensorFlow runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainyard.engine.building import call_layer, make_layer, make_optimizer, settle_weights
+from trainyard.engine.errors import RunError
+from trainyard.engine.objectives import Objective, class_weight_of, loss_of, metric_of
+from trainyard.protocol.manifest import Manifest, Model
+
+# Keras reads these from a file of its user, and they change results.
+_SETTINGS = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A model with its first weights, its optimiser, and what is minimised and measured.
+
+    `loss` and `metrics` give a float32 for each example, so that sums over workers add up.
+    Regularisers are in `model.losses`, apart from `loss`.
+    """
+
+    model: Any
+    optimizer: Any
+    loss: Objective
+    metrics: Mapping[str, Objective]
+    class_weight: Any = None
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """All variables of the model by names that are the same in each build of a manifest.
+
+        Keras numbers seeds through the whole process, so here they are named by their layer.
+        """
+        named = {}
+        for layer in self.model.layers:
+            seeds = 0
+            for variable in layer.variables:
+                name = variable.path
+                if not name.startswith(f"{layer.name}/"):
+                    name = f"{layer.name}/seed_{seeds}"
+                    seeds += 1
+                named[name] = variable
+        return named
+
+    def as_inputs(self, tensors: list[Any]) -> Any:
+        """Tensors in the order of the model's inputs, in the form that the model takes."""
+        return tensors if len(tensors) > 1 else tensors[0]
+
+    def weigh(self, target: Any, weight: Any) -> Any:
+        """The weights of the examples: those of the records, times those of their classes."""
+        weight = tf.reshape(tf.cast(weight, tf.float32), [-1])
+        return weight if self.class_weight is None else weight * self.class_weight(target)
+
+
+def build(manifest: Manifest) -> Program:
+    """The program of a manifest. Its first weights are a function of the manifest alone."""
+    _check_settings()
+    training = manifest.training
+    model = build_model(manifest.model, training.seed)
+    optimizer = make_optimizer(training.optimizer)
+    optimizer.build(model.trainable_variables)
+    classes = manifest.model.output.shape[-1]
+    return Program(
+        model=model,
+        optimizer=optimizer,
+        loss=loss_of(training.loss),
+        metrics={metric.title: metric_of(metric) for metric in training.metrics},
+        class_weight=class_weight_of(training.class_weight, classes, training.loss.sparse),
+    )
+
+
+def build_model(model: Model, seed: int) -> Any:
+    """The Keras model, of layers under the names that they have in the manifest."""
+    tensors = {
+        given.name: keras.Input(given.shape, dtype=given.dtype, name=given.name)
+        for given in model.inputs
+    }
+    inputs = list(tensors.values())
+    for layer in model.layers:
+        made = make_layer(layer, seed)
+        given = [tensors[name] for name in model.wiring[layer.name]]
+        tensors[layer.name] = call_layer(layer, made, given)
+        settle_weights(layer, made, seed)
+    output = tensors[model.outputs[0]]
+    return keras.Model(inputs if len(inputs) > 1 else inputs[0], output, name="model")
+
+
+def _check_settings() -> None:
+    if keras.backend.backend() != "tensorflow":
+        raise RunError("Keras runs on another backend; set KERAS_BACKEND=tensorflow")
+    if keras.config.dtype_policy().name != "float32":
+        raise RunError("Keras has another policy of types; leave it at float32")
+    for name, wanted in _SETTINGS.items():
+        found = getattr(keras.config, name)()
+        if found != wanted:
+            raise RunError(
+                f"Keras is configured with {name} = {found!r}, results need {wanted!r}; "
+                "remove ~/.keras/keras.json"
+            )

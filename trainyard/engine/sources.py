@@ -1,0 +1,110 @@
+"""A source's files as verified copies on this machine. What training does not read stays away."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from trainyard.content.content import Content, Report
+from trainyard.content.errors import NotFoundError
+from trainyard.content.names import ContentPath
+from trainyard.content.reading import Entry, EntryKind
+from trainyard.datasets.arrays import SUFFIX
+from trainyard.datasets.index import INDEX_NAME, LARGEST_INDEX_BYTES, OFFSETS_NAME
+from trainyard.engine.columns import HEAD_BYTES, missing_feature
+from trainyard.engine.errors import CorruptDataError, DataError
+from trainyard.engine.shards import OFFSET_BYTES, read_index
+from trainyard.protocol.manifest import Source
+
+
+def fetch_source(
+    source: Source, content: Content, scratch: Path, *, progress: Report | None = None
+) -> Path:
+    """Fetch the source's files below `scratch`, and say where they are.
+
+    What an earlier try left is verified and kept. Processes that fetch the same wait for each
+    other. Sizes are compared with the manifest first, so nothing is fetched that cannot be it.
+    """
+    path = ContentPath.parse(source.path)
+    entry = content.stat(path)
+    scratch.mkdir(parents=True, exist_ok=True)
+    target = scratch / str(entry.cid)
+    fetch = _Fetch(source, content, ContentPath(entry.cid), target, progress)
+    with _alone(scratch / f"{entry.cid}.lock"):
+        if source.kind == "tfrecord":
+            fetch.shards(entry)
+        elif entry.kind is EntryKind.DIRECTORY:
+            fetch.arrays()
+        else:
+            content.get(path, target, progress=progress)
+    return target
+
+
+class _Fetch:
+    def __init__(
+        self,
+        source: Source,
+        content: Content,
+        root: ContentPath,
+        target: Path,
+        progress: Report | None,
+    ) -> None:
+        self._source, self._content, self._root = source, content, root
+        self._target, self._progress = target, progress
+
+    def arrays(self) -> None:
+        self._target.mkdir(exist_ok=True)
+        names = self._content.links(self._root)
+        for name in self._source.used:
+            if name + SUFFIX not in names:
+                found = [link.removesuffix(SUFFIX) for link in names if link.endswith(SUFFIX)]
+                raise missing_feature(name, self._source.path, found)
+            tensor = self._source.features[name].tensor
+            size = self._source.records * prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+            self._get(name + SUFFIX, least=0, most=size + HEAD_BYTES)
+
+    def shards(self, entry: Entry) -> None:
+        if entry.kind is not EntryKind.DIRECTORY:
+            raise DataError(
+                f"{self._source.path} is a {entry.kind} where a folder of shards is due"
+            )
+        (self._target / OFFSETS_NAME).mkdir(parents=True, exist_ok=True)
+        self._get(INDEX_NAME, least=1, most=LARGEST_INDEX_BYTES)
+        index = read_index(
+            self._source,
+            (self._target / INDEX_NAME).read_bytes(),
+            f"{self._source.path}/{INDEX_NAME}",
+        )
+        for shard in index.shards:
+            size = (shard.records + 1) * OFFSET_BYTES
+            self._get(OFFSETS_NAME, shard.offsets_name, least=size, most=size)
+            self._get(shard.name, least=shard.bytes, most=shard.bytes)
+
+    def _get(self, *names: str, least: int, most: int) -> None:
+        where = "/".join((self._source.path, *names))
+        path = ContentPath(self._root.root, names)
+        try:
+            entry = self._content.stat(path)
+        except NotFoundError as error:
+            raise DataError(f"{where} is missing") from error
+        if entry.kind is not EntryKind.FILE:
+            raise DataError(f"{where} is a {entry.kind} where a file is due")
+        if not least <= entry.size <= most:
+            raise CorruptDataError(
+                f"{where} {'is empty' if not entry.size else 'has the wrong length'}: it has "
+                f"{entry.size} bytes where {least if entry.size < least else most} "
+                f"{'are the least' if entry.size < least else 'are the most'} it can have"
+            )
+        self._content.get(
+            ContentPath(entry.cid), self._target.joinpath(*names), progress=self._progress
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,232 @@
+"""Runs the workers of one run on this machine: `python -m trainyard.engine.supervisor JOBS`.
+
+A worker that is lost takes its whole cluster down: TensorFlow cannot replace one of its peers. All
+are then started anew from the last segment that all of them have, which gives the same bits.
+"""
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from pydantic import BaseModel, ConfigDict
+
+from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import (
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Restarted,
+    Started,
+    read_event,
+    tell,
+)
+from trainyard.engine.journal import Journal
+from trainyard.engine.seclusion import seclude
+from trainyard.engine.worker import EXIT_FAILED, Job
+from trainyard.protocol.errors import TrainyardError
+
+_LOG = "worker.log"
+_JOB = "job.json"
+# Lost workers in a row, without a segment between them, after which it is not bad luck.
+_MOST_LOSSES = 3
+_GRACE_S = 10.0
+_READ_BYTES = 1 << 16
+
+
+class Jobs(BaseModel):
+    """The jobs of all workers, in the order of slots."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    jobs: tuple[Job, ...]
+
+
+def main() -> None:
+    jobs = Jobs.model_validate_json(Path(sys.argv[1]).read_bytes()).jobs
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if len(jobs) > 1:
+            seclude()
+        supervise(jobs)
+    except TrainyardError as error:
+        tell(Failed(reason=str(error)))
+        sys.exit(EXIT_FAILED)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """How far the workers came since they were last started."""
+
+    ended: dict[int, str] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)
+    lost: str | None = None
+
+
+class _Ledger:
+    """The states that workers tell of, which must be the same for all of them."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, str] = {}
+        self.latest_at = time.monotonic()
+
+    def take(self, slot: int, number: int, state: str) -> None:
+        known = self._states.setdefault(number, state)
+        if known != state:
+            raise RunError(
+                f"worker {slot} disagrees about state {number}: it has {state[:16]}…, and the "
+                f"others {known[:16]}…. Its machine is faulty or of another class"
+            )
+        self.latest_at = time.monotonic()
+
+    @property
+    def count(self) -> int:
+        return len(self._states)
+
+
+def supervise(jobs: tuple[Job, ...]) -> None:
+    """Run all workers to the end, starting them anew when one is lost."""
+    ledger = _Ledger()
+    losses, known, lost_at, reason = 0, 0, None, ""
+    while True:
+        kept = align(jobs)
+        attempt = _run_once(jobs, ledger, None if lost_at is None else (lost_at, reason, kept))
+        if attempt.lost is None:
+            return
+        losses = losses + 1 if ledger.count == known else 1
+        if losses >= _MOST_LOSSES:
+            raise RunError(
+                f"workers were lost {losses} times without a segment between: {attempt.lost}"
+            )
+        known, lost_at, reason = ledger.count, ledger.latest_at, attempt.lost
+
+
+def align(jobs: tuple[Job, ...]) -> int:
+    """Bring all journals to the states that all workers have, and return how many those are.
+
+    A worker that has none, such as one that came new, takes them from one that has.
+    """
+    journals = [Journal.open(job.folder, job.manifest.read_bytes()) for job in jobs]
+    kept = min((len(one.entries) for one in journals if one.entries), default=0)
+    source = next((one for one in journals if one.entries), None)
+    for journal in journals:
+        if journal.entries:
+            journal.rewind(kept)
+    for journal in journals:
+        if source is not None and not journal.entries:
+            shutil.rmtree(journal.folder)
+            shutil.copytree(source.folder, journal.folder)
+    return kept
+
+
+def _run_once(
+    jobs: tuple[Job, ...], ledger: _Ledger, after_loss: tuple[float, str, int] | None
+) -> _Attempt:
+    attempt = _Attempt()
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(_started(job)) for job in jobs]
+        for slot, line in _lines(workers, attempt):
+            event = read_event(line)
+            _follow(event, ledger, attempt)
+            if isinstance(event, Failed) and not event.lost_peer:
+                raise RunError(event.reason)
+            tell(event)
+            if after_loss is not None and len(attempt.started) == len(jobs):
+                since, reason, kept = after_loss
+                lost_s = time.monotonic() - since
+                tell(Restarted(slot=slot, reason=reason, kept=kept, lost_s=lost_s))
+                after_loss = None
+        if attempt.lost is None and len(attempt.ended) < len(jobs):
+            raise RunError("a worker stopped without saying why")
+    return attempt
+
+
+def _follow(event: Event, ledger: _Ledger, attempt: _Attempt) -> None:
+    match event:
+        case Started():
+            attempt.started.add(event.slot)
+        case Finished():
+            ledger.take(event.slot, event.entry.number, event.entry.state)
+        case Ended():
+            attempt.ended[event.slot] = event.root
+        case _:
+            pass
+
+
+def _lines(
+    workers: list["subprocess.Popen[bytes]"], attempt: _Attempt
+) -> Iterator[tuple[int, bytes]]:
+    """What the workers say, until all have ended or one is lost."""
+    with selectors.DefaultSelector() as selector:
+        for slot, worker in enumerate(workers):
+            selector.register(_stdout(worker), selectors.EVENT_READ, slot)
+        unfinished = [b""] * len(workers)
+        while selector.get_map():
+            for key, _ in selector.select():
+                slot = key.data
+                data = os.read(key.fd, _READ_BYTES)
+                *lines, unfinished[slot] = (unfinished[slot] + data).split(b"\n")
+                for line in lines:
+                    yield slot, line
+                if data:
+                    continue
+                selector.unregister(key.fileobj)
+                status = workers[slot].wait(_GRACE_S)
+                if status != 0:
+                    attempt.lost = _reason(slot, status)
+                    return
+
+
+def _reason(slot: int, status: int) -> str:
+    if status < 0:
+        return f"worker {slot} was killed by {signal.Signals(-status).name}"
+    return f"worker {slot} ended with status {status}"
+
+
+@contextlib.contextmanager
+def _started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
+    job.folder.mkdir(parents=True, exist_ok=True)
+    path = job.folder / _JOB
+    path.write_text(job.model_dump_json())
+    with (job.folder / _LOG).open("ab") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "trainyard.engine.worker", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            preexec_fn=dying_with_parent(),
+            env=_environment(),
+        )
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+        _stdout(worker).close()
+
+
+def _environment() -> dict[str, str]:
+    """No proxy stands between workers on one machine."""
+    return {
+        name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+    }
+
+
+def _stdout(worker: "subprocess.Popen[bytes]") -> IO[bytes]:
+    if worker.stdout is None:
+        raise TypeError("a worker's output is a pipe")
+    return worker.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The variables of a program under names of their own, and their way into a state and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trainyard.engine.errors import StateError
+from trainyard.engine.program import Program
+from trainyard.engine.state import State, Tensor
+
+WEIGHTS, OPTIMIZER = "weights/", "optimizer/"
+
+
+def named_variables(program: Program) -> dict[str, Any]:
+    """All variables that a run changes: weights, moving statistics, seeds, and the optimiser's.
+
+    Layers are named by the manifest. The optimiser's are numbered, since Keras derives their names
+    from the layers' in a way that two of them may share.
+    """
+    named = {WEIGHTS + name: variable for name, variable in program.variables.items()}
+    if len(named) != len(program.model.variables):
+        raise StateError("two variables of the model have the same name")
+    for number, variable in enumerate(program.optimizer.variables):
+        named[f"{OPTIMIZER}{number:05}.{variable.name}"] = variable
+    return named
+
+
+def read(variables: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: np.array(variable.value) for name, variable in variables.items()}
+
+
+def assign(variables: Mapping[str, Any], state: State, prefix: str = "") -> None:
+    """Give the variables under `prefix` the values of `state`, all of them or none."""
+    wanted = {name: variable for name, variable in variables.items() if name.startswith(prefix)}
+    for name, variable in wanted.items():
+        tensor = state.tensors.get(name)
+        if tensor is None:
+            raise StateError(f"the state has no {name}: it is of another model")
+        if (tensor.shape, str(tensor.dtype)) != (tuple(variable.shape), str(variable.dtype)):
+            raise StateError(
+                f"{name} of the state is {tensor.dtype} {list(tensor.shape)}, and of this model "
+                f"{variable.dtype} {list(variable.shape)}"
+            )
+    for name, variable in wanted.items():
+        variable.assign(state.tensors[name])

@@ -1,0 +1,210 @@
+"""One worker of a run, as a process of its own: `python -m trainyard.engine.worker JOB`.
+
+It reads its job and its data from files, keeps a journal, and talks to nobody but the peers in its
+job. So whoever starts it can put it into a sandbox and put tunnels between it and its peers.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
+from trainyard.engine.figures import Figures, Sums
+from trainyard.engine.journal import Entry, Journal, Measured, Validated
+from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.manifest import Manifest
+
+if TYPE_CHECKING:
+    from trainyard.engine.state import State
+    from trainyard.engine.training import Outcome, Training
+
+# A lost peer is seen as one of these when vectors are handed round.
+_PEER_ERRORS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
+_TELL_EVERY_S = 0.2
+MODEL, _SUMMARIES = "model.keras", "tensorboard"
+EXIT_FAILED, EXIT_LOST_PEER = 1, 75
+
+
+class Job(BaseModel):
+    """All that a worker is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    manifest: Path
+    folder: Path
+    train: Path
+    validation: Path | None = None
+    test: Path | None = None
+    initial_state: Path | None = None
+    slot: int = 0
+    # Where the workers are reached, in the order of slots; none for a run of one process.
+    peers: tuple[str, ...] = ()
+
+
+def main() -> None:
+    job = Job.model_validate_json(Path(sys.argv[1]).read_bytes())
+    try:
+        work(job)
+    except TrainyardError as error:
+        tell(Failed(slot=job.slot, reason=str(error)))
+        sys.exit(EXIT_FAILED)
+    except MemoryError:
+        tell(Failed(slot=job.slot, reason="out of memory: take a smaller batch or model"))
+        sys.exit(EXIT_FAILED)
+    except Exception as error:
+        if type(error).__name__ not in _PEER_ERRORS or not job.peers:
+            raise
+        tell(Failed(slot=job.slot, reason=_first_line(error), lost_peer=True))
+        # TensorFlow would wait for the peer that is gone.
+        sys.stdout.flush()
+        os._exit(EXIT_LOST_PEER)
+
+
+def work(job: Job) -> None:
+    """Compute all segments that the journal does not have yet."""
+    data = job.manifest.read_bytes()
+    manifest = Manifest.parse(data)
+    journal = Journal.open(job.folder, data)
+    with journal.held():
+        training = open_training(job, manifest)
+        _compute(job, manifest, journal, training)
+
+
+def open_training(job: Job, manifest: Manifest) -> "Training":
+    from trainyard.engine import runtime
+
+    runtime.start(manifest.training.threads)
+
+    from trainyard.engine.data import open_folder
+    from trainyard.engine.program import build
+    from trainyard.engine.training import Material, Place, Training, validation_source
+
+    place = None
+    if job.peers:
+        from trainyard.engine.cluster import join
+
+        if len(job.peers) != manifest.training.workers:
+            raise RunError(
+                f"the manifest is for {manifest.training.workers} workers, "
+                f"and {len(job.peers)} are named"
+            )
+        place = Place(job.slot, join(job.peers, job.slot))
+    source = validation_source(manifest)
+    validation = None
+    if source is not None:
+        if job.validation is None:
+            raise RunError("the manifest has records to validate with, and the job has not")
+        validation = open_folder(source, job.validation)
+    material = Material(open_folder(manifest.data.train, job.train), validation)
+    return Training(manifest, build(manifest), material, place)
+
+
+def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training") -> None:
+    from trainyard.engine.state import State
+
+    plan = manifest.plan
+    tell(
+        Started(
+            slot=job.slot, resumed=len(journal.entries), steps=plan.steps, segments=plan.segments
+        )
+    )
+    if not journal.entries:
+        weights = None if job.initial_state is None else State.load(job.initial_state)
+        state = training.start(weights)
+        entry = Entry(number=0, state=state.hash.hex(), step=0)
+        journal.append(entry, state)
+        tell(Finished(slot=job.slot, entry=entry))
+    else:
+        state = journal.state(len(journal.entries) - 1)
+    telling = _Telling(job.slot, manifest.training.batch)
+    with _summarising(job) as summarise:
+        for segment in range(len(journal.entries) - 1, plan.segments):
+            outcome = training.run(segment, state, telling)
+            state = outcome.state
+            entry = _entry(outcome)
+            journal.append(entry, state)
+            tell(Finished(slot=job.slot, entry=entry))
+            summarise(entry)
+    tested = None
+    if job.slot == 0:
+        tested = _finish(job, manifest, training, state)
+    tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
+
+
+def _finish(job: Job, manifest: Manifest, training: "Training", state: "State") -> Measured | None:
+    """Keep the trained model in Keras' own form, and try it on the records for that."""
+    from trainyard.engine.data import open_folder
+
+    training.export(state, job.folder / MODEL)
+    source = manifest.data.test
+    if source is None or job.test is None:
+        return None
+    return _measured(training.evaluate(state, source, open_folder(source, job.test)))
+
+
+@contextmanager
+def _summarising(job: Job) -> Iterator[Callable[[Entry], None]]:
+    """The workers of a run all have the same figures: those of the first are enough."""
+    if job.slot != 0:
+        yield lambda entry: None
+        return
+    from trainyard.engine.summaries import Summaries
+
+    summaries = Summaries(job.folder / _SUMMARIES)
+    try:
+        yield summaries.write
+    finally:
+        summaries.close()
+
+
+class _Telling:
+    """Tells of steps, but not of more than somebody can follow."""
+
+    def __init__(self, slot: int, batch: int) -> None:
+        self._slot, self._batch = slot, batch
+        self._told_at = time.monotonic()
+        self._since = 0
+
+    def __call__(self, step: int, sums: Sums) -> None:
+        self._since += 1
+        passed = time.monotonic() - self._told_at
+        if passed >= _TELL_EVERY_S:
+            pace = self._since * self._batch / passed
+            tell(Stepped(slot=self._slot, step=step, loss=sums.loss, examples_per_s=pace))
+            self._told_at += passed
+            self._since = 0
+
+
+def _entry(outcome: "Outcome") -> Entry:
+    return Entry(
+        number=outcome.segment + 1,
+        state=outcome.state.hash.hex(),
+        step=int(outcome.state.tensors["run/step"]),
+        stop=outcome.stop,
+        trained=None if outcome.figures is None else _measured(outcome.figures),
+        validated=tuple(
+            Validated(epoch=one.epoch, step=one.step, **_measured(one.figures).model_dump())
+            for one in outcome.evaluations
+        ),
+        train_s=outcome.train_s,
+        trace_s=outcome.trace_s,
+    )
+
+
+def _measured(figures: Figures) -> Measured:
+    return Measured(loss=figures.loss, metrics=figures.metrics, examples=figures.examples)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+
+
+if __name__ == "__main__":
+    main()

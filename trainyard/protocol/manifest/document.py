@@ -1,0 +1,173 @@
+"""The manifest: one document that fully determines a training run."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from trainyard.protocol.manifest.canonical import canonical, digest, read_json
+from trainyard.protocol.manifest.data import Data, Source, StateCid
+from trainyard.protocol.manifest.errors import ManifestError, MisfitError
+from trainyard.protocol.manifest.explaining import explain
+from trainyard.protocol.manifest.model import Model
+from trainyard.protocol.manifest.training import MOST_SEGMENTS, Training
+from trainyard.protocol.manifest.values import MOST_STEPS, Strict
+
+
+class Resources(Strict):
+    """What a worker should have to take the task; it may refuse with less."""
+
+    cores: Annotated[int, Field(ge=1, le=4096)] | None = None
+    memory_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = None
+    disk_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long the run is, known before it starts. Early stopping may end it sooner."""
+
+    train_records: int
+    held_out: int
+    batch: int
+    steps: int
+    steps_per_segment: int
+
+    @property
+    def segments(self) -> int:
+        return -(-self.steps // self.steps_per_segment)
+
+    def bounds(self, segment: int) -> tuple[int, int]:
+        """The steps [first, last) of `segment`; the last segment may be a short one."""
+        if not 0 <= segment < self.segments:
+            raise IndexError(f"segment {segment} of a plan of {self.segments}")
+        first = segment * self.steps_per_segment
+        return first, min(first + self.steps_per_segment, self.steps)
+
+
+class Manifest(Strict):
+    version: Literal[1]
+    model: Model
+    data: Data
+    training: Training
+    initial_state: StateCid | None = None
+    environment: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    resources: Resources | None = None
+
+    @classmethod
+    def parse(cls, text: bytes | str) -> "Manifest":
+        """The manifest that `text` is, or ManifestError with the place and the reason."""
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        read_json(data)
+        try:
+            return cls.model_validate_json(data)
+        except ValidationError as error:
+            raise explain(cls, error) from None
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> "Manifest":
+        """The manifest of a document made in Python."""
+        try:
+            return cls.parse(canonical(document))
+        except ManifestError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise ManifestError("", str(error)) from None
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The one text of this manifest, with all that was left out filled in."""
+        return canonical(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    @property
+    def digest(self) -> bytes:
+        return digest(self.canonical)
+
+    @cached_property
+    def plan(self) -> Plan:
+        training, records = self.training, self.data.train.records
+        held_out = 0
+        if training.validation and training.validation.split:
+            # As the decimal says: 0.29 of 100 are 29, which floats would make 28.
+            held_out = int(Fraction(repr(training.validation.split)) * records)
+        kept = records - held_out
+        if training.until.steps is not None:
+            steps = training.until.steps
+        else:
+            steps = -(-(training.until.epochs or 0) * kept // training.batch)
+        return Plan(kept, held_out, training.batch, steps, training.steps_per_segment)
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Manifest":
+        self._check_source(self.data.train, "data", "train")
+        if self.data.test:
+            self._check_source(self.data.test, "data", "test")
+        validation = self.training.validation
+        if validation and validation.source:
+            self._check_source(validation.source, "training", "validation", "source")
+        self._check_plan()
+        self._check_classes()
+        return self
+
+    def _check_source(self, source: Source, *path: str | int) -> None:
+        inputs = self.model.inputs
+        if len(source.inputs) != len(inputs):
+            raise MisfitError(
+                f"{len(source.inputs)} features for a model of {len(inputs)} inputs",
+                *path,
+                "inputs",
+            )
+        for number, (name, given) in enumerate(zip(source.inputs, inputs, strict=True)):
+            found = source.features[name].tensor
+            if found != given.tensor:
+                raise MisfitError(
+                    f"the feature {name!r} is {found}, the input {given.name!r} {given.tensor}",
+                    *path,
+                    "inputs",
+                    number,
+                )
+        target = source.features[source.target].tensor
+        for objective in (self.training.loss, *self.training.metrics):
+            try:
+                objective.check(target, self.model.output)
+            except ValueError as error:
+                raise MisfitError(f"{objective.type} {error}", *path, "target") from error
+
+    def _check_plan(self) -> None:
+        plan = self.plan
+        validation = self.training.validation
+        if validation and validation.split and not plan.held_out:
+            raise MisfitError("holds out no record at all", "training", "validation", "split")
+        if plan.batch > plan.train_records:
+            raise MisfitError(
+                f"{plan.batch} is more than the {plan.train_records} records to train on",
+                "training",
+                "batch",
+            )
+        if plan.steps > MOST_STEPS:
+            raise MisfitError(
+                f"{plan.steps} steps, where at most {MOST_STEPS} are run", "training", "until"
+            )
+        if plan.segments > MOST_SEGMENTS:
+            raise MisfitError(
+                f"{plan.segments} segments, where at most {MOST_SEGMENTS} are; make them longer",
+                "training",
+                "steps_per_segment",
+            )
+
+    def _check_classes(self) -> None:
+        classes = self.model.output.shape[-1]
+        if self.model.output.rank != 1 and self.training.class_weight:
+            raise MisfitError(
+                "one example has many classes here; use a weight feature of the records instead",
+                "training",
+                "class_weight",
+            )
+        for label in self.training.class_weight or {}:
+            if int(label) >= classes:
+                raise MisfitError(
+                    f"there is no class {label}: the model has {classes} outputs",
+                    "training",
+                    "class_weight",
+                )

@@ -1,0 +1,146 @@
+"""How a model is trained: by how many, for how long, towards what."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, model_validator
+
+from trainyard.protocol.manifest.data import Source
+from trainyard.protocol.manifest.errors import MisfitError
+from trainyard.protocol.manifest.objectives import Loss, Metric
+from trainyard.protocol.manifest.optimizers import Optimizer
+from trainyard.protocol.manifest.values import NonNegative, Positive, Share, Steps, Strict
+
+MOST_SEGMENTS = 1_000_000
+# The largest that JSON carries exactly (RFC 8785 follows I-JSON).
+_LARGEST_SEED = 2**53 - 1
+_MOST_CLASSES = 1024
+
+_ClassLabel: TypeAlias = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,5})$")]
+
+
+class Until(Strict):
+    """When training ends: after whole passes over the records, or after steps."""
+
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    steps: Steps | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Until":
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("give either epochs or steps")
+        return self
+
+
+class Validation(Strict):
+    """A share of the training records, held out, or a source of its own."""
+
+    split: Annotated[NonNegative, Field(gt=0, le=0.9)] | None = None
+    source: Source | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Validation":
+        if (self.split is None) == (self.source is None):
+            raise ValueError("give either split or source")
+        return self
+
+
+class EarlyStopping(Strict):
+    monitor: Annotated[str, Field(max_length=80)] = "val_loss"
+    patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    min_delta: NonNegative = 0.0
+    mode: Literal["min", "max"] = "min"
+
+
+class Outer(Strict):
+    """The Nesterov step that merges what the workers of a round found."""
+
+    learning_rate: Positive = 0.7
+    momentum: Share = 0.9
+
+
+class Rounds(Strict):
+    local_steps: Annotated[int, Field(ge=1, le=1_000_000)]
+    outer: Outer = Outer()
+    compression: Literal["none", "float16", "int8"] = "none"
+
+
+class Training(Strict):
+    """`batch` is what all workers together take in one step.
+
+    `threads` share the sums inside one operation, so that results depend on their number.
+    """
+
+    mode: Literal["single", "sync", "rounds", "async"] = "single"
+    workers: Annotated[int, Field(ge=1, le=1024)] = 1
+    threads: Annotated[int, Field(ge=1, le=256)] = 1
+    batch: Annotated[int, Field(ge=1, le=1_000_000)]
+    until: Until
+    steps_per_segment: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    seed: Annotated[int, Field(ge=0, le=_LARGEST_SEED)]
+    optimizer: Optimizer
+    loss: Loss
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=16)] = ()
+    class_weight: (
+        Annotated[dict[_ClassLabel, NonNegative], Field(min_length=1, max_length=_MOST_CLASSES)]
+        | None
+    ) = None
+    validation: Validation | None = None
+    early_stopping: EarlyStopping | None = None
+    rounds: Rounds | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Training":
+        self._check_mode()
+        self._check_metrics()
+        if self.class_weight and "Categorical" not in self.loss.type:
+            raise MisfitError(
+                f"{self.loss.type} has no classes; use a weight feature of the records instead",
+                "class_weight",
+            )
+        return self
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The names of all numbers that a run reports."""
+        names = ("loss", *(metric.title for metric in self.metrics))
+        return names + tuple(f"val_{name}" for name in names) * bool(self.validation)
+
+    def _check_mode(self) -> None:
+        if self.mode == "single" and self.workers != 1:
+            raise MisfitError(
+                f"{self.workers} workers in mode 'single'; use 'sync' or 'rounds'", "workers"
+            )
+        if self.batch % self.workers:
+            raise MisfitError(
+                f"{self.batch} cannot be shared out evenly to {self.workers} workers; "
+                f"use {self.batch // self.workers * self.workers or self.workers}",
+                "batch",
+            )
+        if (self.mode == "rounds") != (self.rounds is not None):
+            raise MisfitError("mode 'rounds' has this part, and no other has", "rounds")
+        if self.rounds and self.steps_per_segment % self.rounds.local_steps:
+            raise MisfitError(
+                f"a segment must end with a round: use a multiple of {self.rounds.local_steps}",
+                "steps_per_segment",
+            )
+
+    def _check_metrics(self) -> None:
+        taken = {"loss"}
+        for number, metric in enumerate(self.metrics):
+            if metric.title in taken or metric.title.startswith("val_"):
+                raise MisfitError(
+                    f"the name {metric.title!r} is taken; give another", "metrics", number
+                )
+            taken.add(metric.title)
+        stopping = self.early_stopping
+        if stopping and not self.validation:
+            raise MisfitError(
+                "there is nothing to stop by without a validation part", "early_stopping"
+            )
+        watched = [name for name in self.watched if name.startswith("val_")]
+        if stopping and stopping.monitor not in watched:
+            raise MisfitError(
+                f"{stopping.monitor!r} is none of {', '.join(watched)}",
+                "early_stopping",
+                "monitor",
+            )
