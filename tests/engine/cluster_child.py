@@ -33,7 +33,7 @@ def main() -> None:
             state = training.run(segment, state).state
             hashes.append(state.hash.hex())
         found[net] = hashes
-    print(json.dumps(found), flush=True)
+    (folder / f"found-{slot}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

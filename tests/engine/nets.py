@@ -74,7 +74,7 @@ def source(records: int = RECORDS) -> dict[str, Any]:
     }
 
 
-def manifest_of(net: str = "mlp", **changes: Any) -> Manifest:
+def manifest_of(net: str = "mlp", records: int = RECORDS, **changes: Any) -> Manifest:
     training: dict[str, Any] = {
         "mode": "single",
         "batch": 24,
@@ -96,7 +96,7 @@ def manifest_of(net: str = "mlp", **changes: Any) -> Manifest:
                 "layers": NETS[net],
                 "outputs": ["out"],
             },
-            "data": {"train": source()},
+            "data": {"train": source(records)},
             "training": training,
         }
     )

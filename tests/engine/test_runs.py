@@ -11,7 +11,7 @@ from tests.engine.nets import manifest_of, write_data
 from trainyard.engine.auditing import audit
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, Restarted, Started
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 
@@ -156,8 +156,10 @@ def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slo
     assert [event.root for event in events if isinstance(event, Ended)] == [
         journal.trace.root.hex()
     ] * 2
-    answers = audit(tmp_path, files, range(6))
-    assert [answer.state for answer in answers] == [entry.state for entry in journal.entries[1:]]
+    found = audit(tmp_path, files, range(6))
+    assert [answer.state for answer in found.answers] == [
+        entry.state for entry in journal.entries[1:]
+    ]
 
 
 def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path) -> None:
@@ -172,13 +174,32 @@ def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path
     lines[2] = lines[2].replace(journal.entries[2].state, forged.hash.hex())
     (tmp_path / "journal.jsonl").write_text("\n".join(lines) + "\n")
 
-    answers = audit(tmp_path, files, range(4))
+    found = audit(tmp_path, files, range(4))
 
     claimed = [entry.state for entry in Journal.read(tmp_path).entries[1:]]
-    assert [answer.state == state for answer, state in zip(answers, claimed, strict=True)] == [
+    assert [
+        answer.state == state for answer, state in zip(found.answers, claimed, strict=True)
+    ] == [
         True,
         False,
         # From the state that was made up, nobody gets to the one that follows.
         False,
         True,
     ]
+
+
+def test_auditor_begins_with_the_manifest_alone(files: Files, tmp_path: Path) -> None:
+    """A run of other first weights is consistent in itself, and no run of this manifest."""
+    other = run_local(manifest_of("mlp", seed=99), files, tmp_path / "other").state(0)
+    journal = Journal.open(tmp_path / "run", manifest_of("mlp").canonical)
+    journal.append(Entry(number=0, state=other.hash.hex(), step=0), other)
+    forged = run_local(manifest_of("mlp"), files, tmp_path / "run")
+
+    found = audit(tmp_path / "run", files, range(4))
+
+    agree = [
+        answer.state == entry.state
+        for answer, entry in zip(found.answers, forged.entries[1:], strict=True)
+    ]
+    assert agree == [False, True, True, True]
+    assert found.start != forged.entries[0].state

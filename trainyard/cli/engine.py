@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from trainyard.cli.place import Place, at_place
 if TYPE_CHECKING:
     from trainyard.engine.events import Event
     from trainyard.engine.journal import Entry, Measured
+    from trainyard.engine.results import Audit
     from trainyard.protocol.manifest import Manifest
 
 Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
@@ -83,7 +85,8 @@ def audit(
 ) -> None:
     """Recompute segments of a run and say whether they came out as it claims.
 
-    Exit code 4 if one did not.
+    The state that it begins with is computed from the manifest and compared too. Exit code 4 if
+    anything differs.
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath
@@ -91,37 +94,30 @@ def audit(
 
     with place.content() as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
-            verdicts = audit_folder(content, Path(result), segment, cache, progress=bar)
+            found = audit_folder(content, Path(result), segment, cache, progress=bar)
         else:
             path = ContentPath.parse(result)
-            verdicts = audit_result(content, path, segment, cache, progress=bar)
+            found = audit_result(content, path, segment, cache, progress=bar)
     place.output.result(
         {
-            "agrees": all(one.agrees for one in verdicts),
-            "segments": [
-                {
-                    "segment": one.segment,
-                    "agrees": one.agrees,
-                    "claimed": one.claimed,
-                    "found": one.found,
-                    "seconds": one.seconds,
-                }
-                for one in verdicts
-            ],
+            "agrees": found.agrees,
+            "start": {"claimed": found.claimed_start, "found": found.found_start},
+            "segments": [{"agrees": one.agrees, **asdict(one)} for one in found.verdicts],
         },
-        [
-            f"segment {one.segment}: "
-            + (
-                f"as claimed, {one.found}"
-                if one.agrees
-                else f"claimed {one.claimed}, found {one.found}"
-            )
-            + f" ({one.seconds:.1f} s)"
-            for one in verdicts
-        ],
+        _verdicts(found),
     )
-    if not all(one.agrees for one in verdicts):
+    if not found.agrees:
         raise typer.Exit(ExitCode.CORRUPT)
+
+
+def _verdicts(found: "Audit") -> Iterator[str]:
+    if not found.begins_right:
+        yield f"the run begins with {found.claimed_start}, its manifest with {found.found_start}"
+    for one in found.verdicts:
+        said = f"as claimed, {one.found}"
+        if not one.agrees:
+            said = f"claimed {one.claimed}, found {one.found}"
+        yield f"segment {one.segment}: {said} ({one.seconds:.1f} s)"
 
 
 def _manifest(path: Path, mode: str | None, workers: int | None) -> "Manifest":

@@ -2,9 +2,10 @@
 
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainyard.engine.auditor import Answer, AuditJob
+from trainyard.engine.auditor import Answer, AuditJob, Start
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Failed, read_event
 from trainyard.engine.journal import Journal
@@ -14,19 +15,27 @@ from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
 
 
-def audit(run: Path, files: Files, segments: Iterable[int]) -> list[Answer]:
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """The first state of a manifest, and what segments come to, in their order."""
+
+    start: str
+    answers: tuple[Answer, ...]
+
+
+def audit(run: Path, files: Files, segments: Iterable[int]) -> Recomputed:
     """Recompute segments of the run in folder `run`, from the states that it kept."""
     journal = Journal.read(run)
     manifest = Manifest.parse(journal.manifest)
     return recompute(manifest, files, {segment: journal.path_of(segment) for segment in segments})
 
 
-def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> list[Answer]:
-    """Compute segments, each from the state before it, and return their ends in their order."""
+def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> Recomputed:
+    """Compute segments, each from the state before it; the first from the manifest alone."""
     for segment in starts:
         if not 0 <= segment < manifest.plan.segments:
             raise RunError(f"there is no segment {segment}: the run has {manifest.plan.segments}")
-    answers = []
+    start, answers = "", []
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
         (folder / "manifest.json").write_bytes(manifest.canonical)
@@ -46,5 +55,8 @@ def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> l
                 if b'"event":"failed"' in line:
                     failure = read_event(line)
                     raise RunError(failure.reason if isinstance(failure, Failed) else "")
-                answers.append(Answer.model_validate_json(line))
-    return answers
+                if b'"event":"start"' in line:
+                    start = Start.model_validate_json(line).state
+                else:
+                    answers.append(Answer.model_validate_json(line))
+    return Recomputed(start, tuple(answers))

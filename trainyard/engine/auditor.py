@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from trainyard.engine.events import Failed, tell
 from trainyard.engine.state import State
-from trainyard.engine.worker import EXIT_FAILED, Job, open_training
+from trainyard.engine.worker import EXIT_FAILED, Job, initial_weights, open_training
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
@@ -29,6 +29,15 @@ class AuditJob(BaseModel):
     states: Path | None = None
 
 
+class Start(BaseModel):
+    """The state that the manifest begins with, whatever the run says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    event: Literal["start"] = "start"
+    state: str
+
+
 class Answer(BaseModel):
     """What a segment came to."""
 
@@ -36,7 +45,6 @@ class Answer(BaseModel):
 
     event: Literal["answer"] = "answer"
     segment: int
-    start: str
     state: str
     seconds: float
 
@@ -53,21 +61,22 @@ def main() -> None:
 def answer(audit: AuditJob) -> None:
     manifest = Manifest.parse(audit.job.manifest.read_bytes())
     training = open_training(audit.job, manifest)
+    # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
+    first = training.start(initial_weights(audit.job))
+    _say(Start(state=first.hash.hex()))
     for segment, path in sorted(audit.segments.items()):
-        start = State.load(path)
+        start = first if segment == 0 else State.load(path)
         began = time.perf_counter()
         outcome = training.run(segment, start)
         seconds = time.perf_counter() - began
         if audit.states is not None:
             outcome.state.save(audit.states / f"{segment + 1:06}.safetensors")
-        found = Answer(
-            segment=segment,
-            start=start.hash.hex(),
-            state=outcome.state.hash.hex(),
-            seconds=seconds,
-        )
-        sys.stdout.write(found.model_dump_json() + "\n")
-        sys.stdout.flush()
+        _say(Answer(segment=segment, state=outcome.state.hash.hex(), seconds=seconds))
+
+
+def _say(found: Start | Answer) -> None:
+    sys.stdout.write(found.model_dump_json() + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
-from trainyard.engine.auditing import recompute
+from trainyard.engine.auditing import Recomputed, recompute
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import fetch_files
@@ -68,6 +68,23 @@ class Verdict:
         return self.claimed == self.found
 
 
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found of a run. To begin with another state than the manifest is a wrong too."""
+
+    claimed_start: str
+    found_start: str
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def begins_right(self) -> bool:
+        return self.claimed_start == self.found_start
+
+    @property
+    def agrees(self) -> bool:
+        return self.begins_right and all(verdict.agrees for verdict in self.verdicts)
+
+
 def publish(journal: Journal, content: Content, *, progress: Report | None = None) -> Cid:
     """Add a finished run to the content store: manifest, trace, states, and the trained model."""
     manifest = Manifest.parse(journal.manifest)
@@ -93,7 +110,7 @@ def audit_result(
     folder: Path,
     *,
     progress: Report | None = None,
-) -> list[Verdict]:
+) -> Audit:
     """Recompute segments of a published run; what is fetched for that is kept in `folder`."""
     manifest = Manifest.parse(_read(content, result.child(_MANIFEST), 1 << 20))
     trace = _read_trace(content, result).checked(manifest)
@@ -113,10 +130,7 @@ def audit_result(
                 f"the run serves another state before segment {segment} than its trace names"
             )
         starts[segment] = path
-    return [
-        Verdict(one.segment, trace.after(one.segment).hex(), one.state, one.seconds)
-        for one in recompute(manifest, files, starts)
-    ]
+    return _audit([state.hex() for state in trace.states], recompute(manifest, files, starts))
 
 
 def audit_folder(
@@ -126,7 +140,7 @@ def audit_folder(
     folder: Path,
     *,
     progress: Report | None = None,
-) -> list[Verdict]:
+) -> Audit:
     """The same for a run in a folder of this machine, finished or not."""
     journal = Journal.read(run)
     manifest = Manifest.parse(journal.manifest)
@@ -137,10 +151,19 @@ def audit_folder(
         if segment + 1 >= len(states):
             raise RunError(f"segment {segment} is not computed yet: the run has {len(states) - 1}")
         journal.state(segment)
-    answers = recompute(manifest, files, {one: journal.path_of(one) for one in wanted})
-    return [
-        Verdict(one.segment, states[one.segment + 1], one.state, one.seconds) for one in answers
-    ]
+    starts = {one: journal.path_of(one) for one in wanted}
+    return _audit(states, recompute(manifest, files, starts))
+
+
+def _audit(states: Sequence[str], found: Recomputed) -> Audit:
+    return Audit(
+        claimed_start=states[0],
+        found_start=found.start,
+        verdicts=tuple(
+            Verdict(one.segment, states[one.segment + 1], one.state, one.seconds)
+            for one in found.answers
+        ),
+    )
 
 
 def _read_trace(content: Content, result: ContentPath) -> TraceList:

@@ -1,6 +1,7 @@
 """TensorFlow, set up once in a process such that the same program gives the same bits."""
 
 import os
+import sys
 from typing import Any
 
 from trainyard.engine.errors import RunError
@@ -27,6 +28,12 @@ def start(threads: int) -> Any:
         raise RunError(
             f"this process computes with {_threads} threads and cannot change to {threads}: "
             "run this manifest in a process of its own"
+        )
+    if _threads is None and "tensorflow" in sys.modules:
+        # It has read its settings by then, and would compute other bits without a word.
+        raise RunError(
+            "TensorFlow was imported before it was set up: call this first, or use a process of "
+            "its own"
         )
     os.environ.update(_SETTINGS)
     import tensorflow as tf

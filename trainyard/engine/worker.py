@@ -18,11 +18,11 @@ from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.journal import Entry, Journal, Measured, Validated
+from trainyard.engine.state import State
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
-    from trainyard.engine.state import State
     from trainyard.engine.training import Outcome, Training
 
 # A lost peer is seen as one of these when vectors are handed round.
@@ -106,9 +106,12 @@ def open_training(job: Job, manifest: Manifest) -> "Training":
     return Training(manifest, build(manifest), material, place)
 
 
-def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training") -> None:
-    from trainyard.engine.state import State
+def initial_weights(job: Job) -> State | None:
+    """The state whose weights the manifest begins with, if not by its seed."""
+    return None if job.initial_state is None else State.load(job.initial_state)
 
+
+def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training") -> None:
     plan = manifest.plan
     tell(
         Started(
@@ -116,8 +119,7 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
         )
     )
     if not journal.entries:
-        weights = None if job.initial_state is None else State.load(job.initial_state)
-        state = training.start(weights)
+        state = training.start(initial_weights(job))
         entry = Entry(number=0, state=state.hash.hex(), step=0)
         journal.append(entry, state)
         tell(Finished(slot=job.slot, entry=entry))
@@ -138,7 +140,7 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
 
 
-def _finish(job: Job, manifest: Manifest, training: "Training", state: "State") -> Measured | None:
+def _finish(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
     """Keep the trained model in Keras' own form, and try it on the records for that."""
     from trainyard.engine.data import open_folder
 
