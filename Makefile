@@ -45,7 +45,8 @@ setup: .venv/.linked ## Install all that the repository needs, inside it
 .venv/.installed: locks/dev.txt pyproject.toml | .uv/.installed
 	@echo "Installing Python packages ..."
 	@[ -x $(PYTHON) ] || $(UV) venv --quiet --python python3.11 .venv
-	@$(UV) pip sync --quiet --require-hashes locks/dev.txt
+# Compiled at once: where Python is told to leave no bytecode behind, each start of TensorFlow would compile it anew.
+	@$(UV) pip sync --quiet --require-hashes --compile-bytecode locks/dev.txt
 	@$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -35,7 +35,12 @@ BATCH_NORM = [
     {"name": "pool", "type": "MaxPooling2D"},
     {"name": "flat", "type": "Flatten"},
     {"name": "drop", "type": "Dropout", "rate": 0.4},
-    {"name": "out", "type": "Dense", "units": 10},
+    {
+        "name": "out",
+        "type": "Dense",
+        "units": 10,
+        "kernel_regularizer": {"type": "L2", "l2": 0.0001},
+    },
 ]
 LSTM = [
     {"name": "scale", "type": "Rescaling", "scale": 1 / 255},

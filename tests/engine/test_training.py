@@ -135,7 +135,7 @@ class TestEnds:
 
     def test_diverged(self, open_training: Open) -> None:
         """The last state is the one before the step that went wrong."""
-        diverging = manifest_of("batch_norm", optimizer={"type": "SGD", "learning_rate": 1e38})
+        diverging = manifest_of("batch_norm", optimizer={"type": "SGD", "learning_rate": 1e30})
         training = open_training(diverging)
 
         outcomes = run_all(training)
