@@ -110,7 +110,7 @@ def _together(ways: Iterable[_Way]) -> float:
 
 def _square(vector: Tensor) -> float:
     with np.errstate(invalid="ignore", over="ignore"):
-        return float(vector @ vector)
+        return float(np.sum(vector * vector))
 
 
 def _is_float(tensor: Tensor) -> bool:
