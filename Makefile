@@ -174,6 +174,10 @@ bench-gas: setup ## Gas of whole task lives, beside iExec PoCo
 bench-content: kubo ## Verified content beside the unverified and the local
 	@$(PYTHON) -m benchmarks.content
 
+.PHONY: bench-tolerance
+bench-tolerance: setup ## Honest machines beside cheats, where bits cannot be compared
+	@$(PYTHON) -m benchmarks.tolerance
+
 .PHONY: help
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -8,6 +8,7 @@ import typer
 from trainyard import __version__
 from trainyard.cli.checks import stat, verify
 from trainyard.cli.content import add, cat, gc, get, ls, pin, unpin
+from trainyard.cli.doctor import doctor
 from trainyard.cli.engine import audit, run
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
 from trainyard.cli.serving import devnet, serve
@@ -38,6 +39,7 @@ engine = typer.Typer(
 app.add_typer(engine)
 engine.command(epilog=EXIT_CODES_HELP)(run)
 app.command(epilog=EXIT_CODES_HELP)(audit)
+app.command(epilog=EXIT_CODES_HELP)(doctor)
 app.command(epilog=EXIT_CODES_HELP)(devnet)
 
 

@@ -79,6 +79,9 @@ def work(job: Job) -> None:
 
 def open_training(job: Job, manifest: Manifest) -> "Training":
     from trainyard.engine import runtime
+    from trainyard.engine.classes import require_class
+
+    require_class(manifest)
 
     runtime.start(manifest.training.threads)
 

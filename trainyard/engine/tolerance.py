@@ -1,0 +1,117 @@
+"""Comparison of two ends of one segment that were computed on unlike machines.
+
+Bits differ there, and what is left to ask is how far apart two machines end, against how far the
+segment went: |found - claimed| / |claimed - start|. Rounding makes a small part of the way; a step
+that was left out makes a large one.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainyard.engine.state import State, Tensor
+
+# By benchmarks/tolerance.py, over four networks, three optimisers, two starts and six kinds of
+# numerics: up to 10 steps the largest honest deviation was 0.00006 and the smallest of a cheat
+# 0.067 (a learning rate that is a tenth too high). Unlike processors were seen to differ by up to
+# 0.0011 at 10 steps; the threshold is between the two.
+DEFAULT_THRESHOLD = 0.01
+# In steps. At 50 an honest LeNet under momentum was 0.45 away, further than cheats, whose smallest
+# was 0.050: no threshold is right there.
+LONGEST_SEGMENT = 10
+_WEIGHTS, _OPTIMIZER = "weights/", "optimizer/"
+# Numbers that differ by less than float32 can hold are the same to this comparison: weights that a
+# segment hardly moves would else be compared by the rounding of their last bit.
+_RESOLUTION = 2.0**-23
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far apart two ends are, as shares of the way from the start to the claimed one."""
+
+    # All weights together, with the moving statistics among them: they are part of the model.
+    weights: float
+    # What the optimiser remembers, which the next segment starts from.
+    optimizer: float
+    tensors: Mapping[str, float]
+    # Names of what has to be the same anywhere: counters, seeds, shapes.
+    unequal: tuple[str, ...]
+
+    @property
+    def largest(self) -> float:
+        """The one figure that is held against a threshold."""
+        return math.inf if self.unequal else max(self.weights, self.optimizer)
+
+
+def deviation(start: State, claimed: State, found: State) -> Deviation:
+    """Compare what a worker claims a segment ends with, and what somebody else found."""
+    names = sorted(start.tensors.keys() | claimed.tensors.keys() | found.tensors.keys())
+    unequal, moved = [], []
+    for name in names:
+        three = [state.tensors.get(name) for state in (start, claimed, found)]
+        forms = {None if one is None else (one.shape, one.dtype) for one in three}
+        if len(forms) > 1:
+            unequal.append(name)
+        elif name.startswith((_WEIGHTS, _OPTIMIZER)) and _is_float(claimed.tensors[name]):
+            moved.append(name)
+        elif not _is_float(claimed.tensors[name]) and not np.array_equal(
+            claimed.tensors[name], found.tensors[name]
+        ):
+            unequal.append(name)
+    ways = {name: _Way.of(name, start, claimed, found) for name in moved}
+    return Deviation(
+        weights=_together(way for name, way in ways.items() if name.startswith(_WEIGHTS)),
+        optimizer=_together(way for name, way in ways.items() if name.startswith(_OPTIMIZER)),
+        tensors={name: way.deviation for name, way in ways.items()},
+        unequal=tuple(unequal),
+    )
+
+
+def within(
+    start: State, claimed: State, found: State, threshold: float = DEFAULT_THRESHOLD
+) -> bool:
+    """Whether `claimed` may be what an honest machine of another class computed from `start`."""
+    return deviation(start, claimed, found).largest <= threshold
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Squares of lengths: how far apart, how far it went, and how long the vector is."""
+
+    apart: float
+    went: float
+    length: float
+
+    @classmethod
+    def of(cls, name: str, start: State, claimed: State, found: State) -> "_Way":
+        # In float64, where the squares of any float32 fit.
+        began, ended, other = (
+            state.tensors[name].astype(np.float64).ravel() for state in (start, claimed, found)
+        )
+        return cls(_square(other - ended), _square(ended - began), _square(ended))
+
+    @property
+    def deviation(self) -> float:
+        if not (math.isfinite(self.apart) and math.isfinite(self.went)):
+            return math.inf
+        if self.apart <= self.length * _RESOLUTION**2:
+            return 0.0
+        return math.sqrt(self.apart / self.went) if self.went else math.inf
+
+
+def _together(ways: Iterable[_Way]) -> float:
+    apart = went = length = 0.0
+    for way in ways:
+        apart, went, length = apart + way.apart, went + way.went, length + way.length
+    return _Way(apart, went, length).deviation
+
+
+def _square(vector: Tensor) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.sum(vector * vector))
+
+
+def _is_float(tensor: Tensor) -> bool:
+    return np.issubdtype(tensor.dtype, np.floating)
