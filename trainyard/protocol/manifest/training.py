@@ -90,6 +90,9 @@ class Training(Strict):
 
     @model_validator(mode="after")
     def _agrees(self) -> "Training":
+        if self.rounds and "steps_per_segment" not in self.model_fields_set:
+            length = {"steps_per_segment": self.rounds.local_steps}
+            return self.model_copy(update=length)._agrees()
         self._check_mode()
         self._check_metrics()
         if self.class_weight and "Categorical" not in self.loss.type:
@@ -118,10 +121,16 @@ class Training(Strict):
             )
         if (self.mode == "rounds") != (self.rounds is not None):
             raise MisfitError("mode 'rounds' has this part, and no other has", "rounds")
-        if self.rounds and self.steps_per_segment % self.rounds.local_steps:
+        if self.rounds and self.steps_per_segment != self.rounds.local_steps:
             raise MisfitError(
-                f"a segment must end with a round: use a multiple of {self.rounds.local_steps}",
+                f"a segment of mode 'rounds' is what a worker does in a round: use "
+                f"{self.rounds.local_steps}, or leave it out",
                 "steps_per_segment",
+            )
+        if self.rounds and self.early_stopping:
+            raise MisfitError(
+                "mode 'rounds' does not stop early, for its merges run no model; use 'until'",
+                "early_stopping",
             )
 
     def _check_metrics(self) -> None:
