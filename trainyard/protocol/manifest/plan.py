@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from dataclasses import dataclass
+from itertools import islice
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +103,4 @@ class RoundsPlan(Plan):
         if isinstance(part, Merge):
             return before, *range(before + 1, before + 1 + self.workers)
         own = range(segment - self.workers, 0, -self.workers - 1)
-        return before, *[number for number in own if number not in absent][:1]
+        return before, *islice((number for number in own if number not in absent), 1)

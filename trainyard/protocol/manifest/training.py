@@ -90,9 +90,6 @@ class Training(Strict):
 
     @model_validator(mode="after")
     def _agrees(self) -> "Training":
-        if self.rounds and "steps_per_segment" not in self.model_fields_set:
-            length = {"steps_per_segment": self.rounds.local_steps}
-            return self.model_copy(update=length)._agrees()
         self._check_mode()
         self._check_metrics()
         if self.class_weight and "Categorical" not in self.loss.type:
@@ -100,6 +97,9 @@ class Training(Strict):
                 f"{self.loss.type} has no classes; use a weight feature of the records instead",
                 "class_weight",
             )
+        if self.rounds:
+            # Left out, it is what it has to be.
+            return self.model_copy(update={"steps_per_segment": self.rounds.local_steps})
         return self
 
     @property
@@ -121,7 +121,8 @@ class Training(Strict):
             )
         if (self.mode == "rounds") != (self.rounds is not None):
             raise MisfitError("mode 'rounds' has this part, and no other has", "rounds")
-        if self.rounds and self.steps_per_segment != self.rounds.local_steps:
+        is_said = "steps_per_segment" in self.model_fields_set
+        if self.rounds and is_said and self.steps_per_segment != self.rounds.local_steps:
             raise MisfitError(
                 f"a segment of mode 'rounds' is what a worker does in a round: use "
                 f"{self.rounds.local_steps}, or leave it out",
