@@ -81,7 +81,8 @@ class Absences:
         return isinstance(number, int) and self.why(number) is not None
 
     def why(self, number: int) -> Absence | None:
-        if number == 0 or not isinstance(self._plan.part(number - 1), Local):
+        is_known = 0 < number < len(self._states)
+        if not is_known or not isinstance(self._plan.part(number - 1), Local):
             return None
         for why in (Absence.AWAY, Absence.LATE, Absence.DIVERGED):
             if absent_in(self._plan, number - 1, why).hash.hex() == self._states[number]:
