@@ -1,14 +1,18 @@
 """Whole runs in rounds, in processes of their own: losses, stragglers, audits."""
 
+import json
 import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.engine.nets import manifest_of, write_data
 from tests.engine.test_runs import supervisor_here, workers_here
+from trainyard.cli.app import app
 from trainyard.engine.auditing import audit, inputs_in
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, LeftOut, Restarted, Stepped
@@ -195,3 +199,29 @@ def test_damaged_states_are_computed_again(
 
     assert again.trace.root == journal.trace.root
     assert again.state(3 * ROUNDS - 4) == journal.state(3 * ROUNDS - 4)
+
+
+def test_commands_run_publish_and_audit(files: Files, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "store"), "--json"]
+    data = _command(["content", "add", str(files.train), *store])["cid"]
+    document = json.loads(manifest_of("mlp", until={"steps": 6}).canonical)
+    document["data"]["train"]["path"] = f"ipfs://{data}"
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+
+    rounds_of_3 = ["--mode", "rounds", "--workers", "2", "--local-steps", "3", "--publish"]
+    kept = ["--folder", str(tmp_path / "run"), *store]
+    ran = _command(["engine", "run", str(tmp_path / "manifest.json"), *rounds_of_3, *kept])
+    cache = ["--cache", str(tmp_path / "cache"), *store]
+    audited = _command(["audit", ran["cid"], "--segment", "4", "--segment", "5", *cache])
+
+    assert ran["segments"] == 6
+    assert ran["sent_bytes"] > 4 * 4 * (144 * 24 + 24 * 10)
+    assert [one["segment"] for one in audited["segments"]] == [4, 5]
+    assert audited["agrees"]
+
+
+def _command(arguments: list[str]) -> dict[str, Any]:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
