@@ -200,6 +200,17 @@ def test_rounds_learn(open_rounds: Open) -> None:
     assert losses[-1] < losses[0] / 2
 
 
+def test_rounds_are_validated_when_an_epoch_ends(open_rounds: Open) -> None:
+    """An epoch of 72 records is three steps: the second round ends it, the third does not."""
+    training = open_rounds(rounds_of(validation={"split": 0.25}))
+    run = run_all(training)
+
+    found = [training.validate(number, run.states[3 * number + 3]) for number in range(3)]
+
+    assert [[(one.epoch, one.step) for one in tried] for tried in found] == [[], [(0, 3)], []]
+    assert found[1][0].figures.examples == 24
+
+
 def test_compressed_deltas_are_smaller(open_rounds: Open) -> None:
     sizes = []
     for compression in ("none", "float16", "int8"):

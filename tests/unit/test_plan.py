@@ -59,6 +59,16 @@ def test_inputs_of_a_segment(
     assert rounds(until={"steps": 30}).inputs_of(segment, absent) == inputs
 
 
+def test_segments_are_called_by_whose_they_are() -> None:
+    plan = rounds(until={"steps": 30})
+
+    assert [plan.title(segment) for segment in (4, 5)] == [
+        "segment 4 (worker 1 in round 1)",
+        "segment 5 (merge of round 1)",
+    ]
+    assert manifest().plan.title(4) == "segment 4"
+
+
 def test_inputs_of_a_chain_are_the_states_before() -> None:
     plan = manifest(until={"steps": 30}).plan
 

@@ -120,7 +120,7 @@ def audit(
             ],
         },
         [
-            f"segment {one.segment}: "
+            f"{one.title}: "
             + (
                 f"as claimed, {one.found}"
                 if one.agrees

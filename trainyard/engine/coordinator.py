@@ -198,6 +198,7 @@ class _Coordinator:
 
     def _patience_s(self) -> float | None:
         """How long the others are still waited for; None for however long it takes."""
-        if self._deadline_s is None or not self._offered or self._log.merged is not None:
+        is_open = bool(self._offered) and self._log.merged is None and not self._log.is_complete
+        if self._deadline_s is None or not is_open:
             return None
         return max(0.0, self._first_offer_at + self._deadline_s - time.monotonic())

@@ -13,7 +13,7 @@ from trainyard.content.cid import Cid
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import deltas_named, inputs_in, recompute, sources_of
-from trainyard.engine.auditor import Inputs
+from trainyard.engine.auditor import Answer, Inputs
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import fetch_files
@@ -60,6 +60,7 @@ class Verdict:
     """What a segment came to, beside what the run says."""
 
     segment: int
+    title: str
     claimed: str
     found: str
     seconds: float
@@ -107,7 +108,7 @@ def audit_result(
     evidence = _Evidence(content, result, manifest, trace, folder, progress)
     inputs = {segment: evidence.fetch(segment) for segment in wanted}
     return [
-        Verdict(one.segment, trace.after(one.segment).hex(), one.state, one.seconds)
+        _verdict(manifest, one, trace.after(one.segment).hex())
         for one in recompute(manifest, files, inputs)
     ]
 
@@ -173,9 +174,12 @@ def audit_folder(
             journal.state(number)
     inputs = {one: inputs_in(journal, manifest, one) for one in wanted}
     answers = recompute(manifest, files, inputs)
-    return [
-        Verdict(one.segment, states[one.segment + 1], one.state, one.seconds) for one in answers
-    ]
+    return [_verdict(manifest, one, states[one.segment + 1]) for one in answers]
+
+
+def _verdict(manifest: Manifest, answer: Answer, claimed: str) -> Verdict:
+    title = manifest.plan.title(answer.segment)
+    return Verdict(answer.segment, title, claimed, answer.state, answer.seconds)
 
 
 def _link_deltas(journal: Journal, manifest: Manifest, folder: Path) -> None:

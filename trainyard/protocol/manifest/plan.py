@@ -33,6 +33,10 @@ class Plan:
         self._check(segment)
         return (segment,)
 
+    def title(self, segment: int) -> str:
+        """What people call the segment."""
+        return f"segment {segment}"
+
     def _check(self, segment: int) -> None:
         if not 0 <= segment < self.segments:
             raise IndexError(f"segment {segment} of a plan of {self.segments}")
@@ -104,3 +108,10 @@ class RoundsPlan(Plan):
             return before, *range(before + 1, before + 1 + self.workers)
         own = range(segment - self.workers, 0, -self.workers - 1)
         return before, *islice((number for number in own if number not in absent), 1)
+
+    def title(self, segment: int) -> str:
+        match self.part(segment):
+            case Local(number, slot):
+                return f"segment {segment} (worker {slot} in round {number})"
+            case Merge(number):
+                return f"segment {segment} (merge of round {number})"
