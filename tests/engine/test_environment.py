@@ -12,6 +12,7 @@ import pytest
 from tests.engine.nets import manifest_of, write_data
 from trainyard.engine import classes
 from trainyard.engine.auditing import recompute
+from trainyard.engine.auditor import Inputs
 from trainyard.engine.classes import calibrate, find_class, require_class
 from trainyard.engine.environment import EnvironmentClass, differences
 from trainyard.engine.errors import RunError
@@ -103,7 +104,7 @@ def test_manifest_of_another_class_is_refused(
     with pytest.raises(RunError, match=said):
         run_local(manifest, files, tmp_path / "run")
     with pytest.raises(RunError, match=said):
-        recompute(manifest, files, {0: tmp_path / "nothing"})
+        recompute(manifest, files, {0: Inputs(states=(tmp_path / "nothing",))})
 
 
 def test_manifest_of_this_class_runs(

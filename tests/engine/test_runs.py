@@ -26,14 +26,18 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
-def workers_here() -> list[int]:
-    """The processes of workers, in the order of slots."""
+def supervisor_here() -> int:
     [supervisor] = [
         child
         for child in children_of(os.getpid())
         if b"trainyard.engine.supervisor" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
-    return children_of(supervisor)
+    return supervisor
+
+
+def workers_here() -> list[int]:
+    """The processes of workers, in the order of slots."""
+    return children_of(supervisor_here())
 
 
 def killing(slot: int, number: int) -> Callable[[Event], None]:

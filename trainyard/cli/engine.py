@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainyard.cli.failing import WrongUseError
 from trainyard.cli.place import Place, at_place
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ def run(
     ],
     mode: Annotated[str | None, typer.Option(help="Instead of the manifest's.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Instead of the manifest's.")] = None,
+    local_steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps of a worker in a round, instead of the manifest's."),
+    ] = None,
+    deadline_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="In rounds: how long others are waited for once one worker is done."
+        ),
+    ] = None,
     folder: Folder = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Add the finished run to the store, to be checked.")
@@ -41,13 +52,13 @@ def run(
     from trainyard.engine.material import fetch_files
     from trainyard.engine.results import publish as publish_run
 
-    wanted = _manifest(manifest, mode, workers)
+    wanted = _manifest(manifest, mode, workers, local_steps)
     folder = folder or _RUNS / wanted.digest.hex()[:16]
     with place.content() as content:
         with place.output.progress("fetching") as bar:
             files = fetch_files(wanted, content, folder / "files", progress=bar)
         with _watching(place, wanted) as watch:
-            journal = run_local(wanted, files, folder, watch)
+            journal = run_local(wanted, files, folder, watch, deadline_s=deadline_s)
             tested = watch.tested
         cid = None
         if publish:
@@ -63,6 +74,7 @@ def run(
         "stopped": last.stop.name.lower(),
         "train_s": sum(entry.train_s for entry in journal.entries),
         "trace_s": sum(entry.trace_s for entry in journal.entries),
+        "sent_bytes": sum(entry.sent_bytes for entry in journal.entries),
         "tested": None if tested is None else tested.model_dump(mode="json"),
         "states": [entry.model_dump(mode="json") for entry in journal.entries],
         "cid": None if cid is None else str(cid),
@@ -117,22 +129,35 @@ def _verdicts(found: "Audit") -> Iterator[str]:
         said = f"as claimed, {one.found}"
         if not one.agrees:
             said = f"claimed {one.claimed}, found {one.found}"
-        yield f"segment {one.segment}: {said} ({one.seconds:.1f} s)"
+        yield f"{one.title}: {said} ({one.seconds:.1f} s)"
 
 
-def _manifest(path: Path, mode: str | None, workers: int | None) -> "Manifest":
+def _manifest(
+    path: Path, mode: str | None, workers: int | None, local_steps: int | None
+) -> "Manifest":
     import json
 
     from trainyard.protocol.manifest import Manifest
 
     manifest = Manifest.parse(path.read_bytes())
-    if mode is None and workers is None:
+    if mode is None and workers is None and local_steps is None:
         return manifest
     document: dict[str, Any] = json.loads(manifest.canonical)
+    training = document["training"]
     if mode is not None:
-        document["training"]["mode"] = mode
+        training["mode"] = mode
     if workers is not None:
-        document["training"]["workers"] = workers
+        training["workers"] = workers
+    if training["mode"] == "rounds":
+        # Where nobody says how long a round is, it is as long as a segment was.
+        length = local_steps or training.get("rounds", {}).get("local_steps")
+        length = length or training["steps_per_segment"]
+        training["rounds"] = {**training.get("rounds", {}), "local_steps": length}
+        training["steps_per_segment"] = length
+    elif local_steps is not None:
+        raise WrongUseError("only mode rounds has local steps: add --mode rounds")
+    else:
+        training.pop("rounds", None)
     return Manifest.of(document)
 
 
@@ -149,6 +174,8 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     if document["stopped"] != "no":
         yield f"stopped   {document['stopped']}"
     yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
+    if document["sent_bytes"]:
+        yield f"sent      {document['sent_bytes']:,} bytes of deltas between workers"
     yield f"trace     {document['segments']} segments, root {document['root']}"
     yield f"folder    {document['folder']}"
     if document["cid"]:
@@ -161,17 +188,27 @@ def _figures(measured: dict[str, Any]) -> str:
 
 
 class _Watch:
-    """Follows a run: tells of restarts, remembers the test, and shows the rest."""
+    """Follows a run: tells of trouble, remembers the test, and shows the rest."""
 
-    def __init__(self, place: Place, show: "Callable[[Event], None] | None" = None) -> None:
-        self._place, self._show = place, show
+    def __init__(
+        self,
+        place: Place,
+        manifest: "Manifest",
+        show: "Callable[[Event], None] | None" = None,
+    ) -> None:
+        self._place, self._manifest, self._show = place, manifest, show
         self.tested: Measured | None = None
 
     def __call__(self, event: "Event") -> None:
-        from trainyard.engine.events import Ended, Restarted
+        from trainyard.engine.events import Ended, LeftOut, Restarted
 
-        if isinstance(event, Restarted):
-            self._place.output.tell(
+        tell = self._place.output.tell
+        if isinstance(event, LeftOut):
+            tell(f"round {event.round} goes on without worker {event.slot}: {event.reason}")
+        elif isinstance(event, Restarted) and self._manifest.training.rounds:
+            tell(f"{event.reason}; it is back after {event.lost_s:.1f} s")
+        elif isinstance(event, Restarted):
+            tell(
                 f"{event.reason}; all went on from segment {max(event.kept - 1, 0)}, "
                 f"{event.lost_s:.1f} s lost"
             )
@@ -189,7 +226,7 @@ def _watching(place: Place, manifest: "Manifest") -> Iterator[_Watch]:
     from trainyard.engine.events import Finished, Stepped
 
     if place.output.as_json or not sys.stderr.isatty():
-        yield _Watch(place)
+        yield _Watch(place, manifest)
         return
     from rich.console import Console
     from rich.progress import (
@@ -217,4 +254,4 @@ def _watching(place: Place, manifest: "Manifest") -> Iterator[_Watch]:
             if event.slot == 0 and isinstance(event, Finished):
                 bars.update(task, completed=event.entry.step)
 
-        yield _Watch(place, show)
+        yield _Watch(place, manifest, show)

@@ -1,18 +1,21 @@
 """Recomputation of segments of a run, in one process of TensorFlow for all of them."""
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainyard.engine.auditor import Answer, AuditJob, Start
+from trainyard.engine.auditor import Answer, AuditJob, Inputs, Start
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Failed, read_event
+from trainyard.engine.exchange import Exchange
 from trainyard.engine.journal import Journal
-from trainyard.engine.launching import processes
+from trainyard.engine.launching import EXCHANGE, processes
+from trainyard.engine.leaves import Absence, Absences, delta_of
 from trainyard.engine.material import Files
+from trainyard.engine.state import State
 from trainyard.engine.worker import Job
-from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +30,49 @@ def audit(run: Path, files: Files, segments: Iterable[int]) -> Recomputed:
     """Recompute segments of the run in folder `run`, from the states that it kept."""
     journal = Journal.read(run)
     manifest = Manifest.parse(journal.manifest)
-    return recompute(manifest, files, {segment: journal.path_of(segment) for segment in segments})
+    return recompute(
+        manifest, files, {segment: inputs_in(journal, manifest, segment) for segment in segments}
+    )
 
 
-def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> Recomputed:
-    """Compute segments, each from the state before it; the first from the manifest alone."""
-    for segment in starts:
-        if not 0 <= segment < manifest.plan.segments:
-            raise RunError(f"there is no segment {segment}: the run has {manifest.plan.segments}")
+def inputs_in(journal: Journal, manifest: Manifest, segment: int) -> Inputs:
+    """What a segment of the run is computed from, among what the run kept."""
+    _check(manifest, [segment])
+    hashes = [entry.state for entry in journal.entries]
+    numbers, absence = sources_of(manifest, segment, hashes)
+    states = tuple(journal.path_of(number) for number in numbers)
+    exchange = Exchange(journal.folder / EXCHANGE)
+    deltas = tuple(exchange.path_of(name) for name in deltas_named(manifest, segment, states))
+    return Inputs(states=states, deltas=deltas, absence=absence)
+
+
+def sources_of(
+    manifest: Manifest, segment: int, hashes: Sequence[str]
+) -> tuple[tuple[int, ...], Absence | None]:
+    """The numbers of the states that a segment of this trace is computed from.
+
+    For the part of a worker that the trace says was away or late, that as well.
+    """
+    plan = manifest.plan
+    if not isinstance(plan, RoundsPlan):
+        return plan.inputs_of(segment), None
+    absences = Absences(plan, hashes)
+    why = absences.why(segment + 1)
+    return plan.inputs_of(segment, absences), why if why is not None and why.is_told else None
+
+
+def deltas_named(manifest: Manifest, segment: int, states: Sequence[Path]) -> list[str]:
+    """The hashes of the deltas that a merge is of, as its workers' leaves name them."""
+    plan = manifest.plan
+    if not isinstance(plan, RoundsPlan) or not isinstance(plan.part(segment), Merge):
+        return []
+    digests = [delta_of(State.load(path)) for path in states[1:]]
+    return [digest.hex() for digest in digests if digest is not None]
+
+
+def recompute(manifest: Manifest, files: Files, segments: Mapping[int, Inputs]) -> Recomputed:
+    """Compute segments, each from its inputs; the first state from the manifest alone."""
+    _check(manifest, segments)
     start, answers = "", []
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
@@ -47,7 +85,7 @@ def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> R
             initial_state=files.initial_state,
         )
         request = AuditJob(
-            job=job, segments={segment: path.resolve() for segment, path in starts.items()}
+            job=job, segments={segment: _resolved(one) for segment, one in segments.items()}
         )
         (folder / "audit.json").write_text(request.model_dump_json())
         with processes("trainyard.engine.auditor", folder / "audit.json", folder / "log") as lines:
@@ -60,3 +98,17 @@ def recompute(manifest: Manifest, files: Files, starts: Mapping[int, Path]) -> R
                 else:
                     answers.append(Answer.model_validate_json(line))
     return Recomputed(start, tuple(answers))
+
+
+def _check(manifest: Manifest, segments: Iterable[int]) -> None:
+    for segment in segments:
+        if not 0 <= segment < manifest.plan.segments:
+            raise RunError(f"there is no segment {segment}: the run has {manifest.plan.segments}")
+
+
+def _resolved(inputs: Inputs) -> Inputs:
+    return Inputs(
+        states=tuple(path.resolve() for path in inputs.states),
+        deltas=tuple(path.resolve() for path in inputs.deltas),
+        absence=inputs.absence,
+    )

@@ -7,24 +7,39 @@ compute. It is told the states before the segments and never those after: it can
 import sys
 import time
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from trainyard.engine.events import Failed, tell
+from trainyard.engine.leaves import Absence
 from trainyard.engine.state import State
 from trainyard.engine.worker import EXIT_FAILED, Job, initial_weights, open_training
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
+if TYPE_CHECKING:
+    from trainyard.engine.training import Training
+
+
+class Inputs(BaseModel):
+    """The files that a segment is computed from: states, and the deltas that a merge is of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    states: tuple[Path, ...]
+    deltas: tuple[Path, ...] = ()
+    # What no computation tells: that the worker of the segment was away, or late.
+    absence: Absence | None = None
+
 
 class AuditJob(BaseModel):
-    """Segments to compute, each with the file of the state before it."""
+    """Segments to compute, each with what it is computed from."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     job: Job
-    segments: dict[int, Path]
+    segments: dict[int, Inputs]
     # Where to keep the states that were found, to look into what differs.
     states: Path | None = None
 
@@ -64,19 +79,32 @@ def answer(audit: AuditJob) -> None:
     # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
     first = training.start(initial_weights(audit.job))
     _say(Start(state=first.hash.hex()))
-    for segment, path in sorted(audit.segments.items()):
-        start = first if segment == 0 else State.load(path)
+    for segment, inputs in sorted(audit.segments.items()):
+        states = tuple(State.load(path) for path in inputs.states)
+        if manifest.plan.inputs_of(segment)[0] == 0:
+            states = (first, *states[1:])
         began = time.perf_counter()
-        outcome = training.run(segment, start)
+        state = _compute(training, segment, states, inputs)
         seconds = time.perf_counter() - began
         if audit.states is not None:
-            outcome.state.save(audit.states / f"{segment + 1:06}.safetensors")
-        _say(Answer(segment=segment, state=outcome.state.hash.hex(), seconds=seconds))
+            state.save(audit.states / f"{segment + 1:06}.safetensors")
+        _say(Answer(segment=segment, state=state.hash.hex(), seconds=seconds))
 
 
 def _say(found: Start | Answer) -> None:
     sys.stdout.write(found.model_dump_json() + "\n")
     sys.stdout.flush()
+
+
+def _compute(
+    training: "Training", segment: int, states: tuple[State, ...], inputs: Inputs
+) -> State:
+    from trainyard.engine.rounds import RoundsTraining
+
+    if not isinstance(training, RoundsTraining):
+        return training.run(segment, states[0]).state
+    deltas = {delta.hash: delta for delta in map(State.load, inputs.deltas)}
+    return training.recompute(segment, states, deltas, inputs.absence)
 
 
 if __name__ == "__main__":

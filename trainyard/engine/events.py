@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from trainyard.engine.journal import Entry, Measured
+from trainyard.engine.journal import Entry, Measured, Validated
 
 
 class _Event(BaseModel):
@@ -15,12 +15,16 @@ class _Event(BaseModel):
 
 
 class Started(_Event):
-    """A worker computes from now on; `resumed` states were there already."""
+    """A worker computes from now on; `resumed` states were there already.
+
+    In mode rounds, where nobody keeps all states, `start` is the first state if nobody had it yet.
+    """
 
     event: Literal["started"] = "started"
-    resumed: int
+    resumed: int = 0
     steps: int
     segments: int
+    start: str | None = None
 
 
 class Stepped(_Event):
@@ -37,6 +41,30 @@ class Finished(_Event):
 
     event: Literal["finished"] = "finished"
     entry: Entry
+
+
+class Offered(_Event):
+    """A worker has done its part of a round."""
+
+    event: Literal["offered"] = "offered"
+    round: int
+
+
+class Merged(_Event):
+    """A worker has merged a round by itself, and has tried the outcome if that ended an epoch."""
+
+    event: Literal["merged"] = "merged"
+    round: int
+    state: str
+    validated: tuple[Validated, ...] = ()
+
+
+class LeftOut(_Event):
+    """A round goes on without a worker."""
+
+    event: Literal["left_out"] = "left_out"
+    round: int
+    reason: str
 
 
 class Ended(_Event):
@@ -65,7 +93,8 @@ class Restarted(_Event):
 
 
 Event: TypeAlias = Annotated[
-    Started | Stepped | Finished | Ended | Failed | Restarted, Field(discriminator="event")
+    Started | Stepped | Finished | Offered | Merged | LeftOut | Ended | Failed | Restarted,
+    Field(discriminator="event"),
 ]
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 

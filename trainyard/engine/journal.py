@@ -52,6 +52,8 @@ class Entry(BaseModel):
     validated: tuple[Validated, ...] = ()
     train_s: float = 0.0
     trace_s: float = 0.0
+    # To all other workers together; counted in mode rounds.
+    sent_bytes: int = 0
 
 
 class Journal:
@@ -68,7 +70,7 @@ class Journal:
         journal._states.mkdir(parents=True, exist_ok=True)
         kept = folder / _MANIFEST
         if not kept.exists():
-            _write(kept, manifest)
+            write_whole(kept, manifest)
         elif kept.read_bytes() != manifest:
             raise RunError(
                 f"{folder} holds a run of another manifest: name another folder, or remove this one"
@@ -99,10 +101,17 @@ class Journal:
                 raise RunError(f"another process runs in {self.folder}") from error
             yield
 
-    def append(self, entry: Entry, state: State) -> None:
+    def append(self, entry: Entry, state: State | Path) -> None:
+        """Add a state, which may be in a file that is never changed."""
         if entry.number != len(self.entries):
             raise RunError(f"state {entry.number} does not follow state {len(self.entries) - 1}")
-        state.save(self.path_of(entry.number))
+        path = self.path_of(entry.number)
+        if isinstance(state, Path):
+            path.unlink(missing_ok=True)
+            os.link(state, path)
+            sync_folder(path.parent)
+        else:
+            state.save(path)
         line = entry.model_dump_json().encode() + b"\n"
         with (self.folder / _JOURNAL).open("ab") as file:
             file.write(line)
@@ -170,8 +179,9 @@ class Journal:
             yield entry, end
 
 
-def _write(path: Path, data: bytes) -> None:
-    unfinished = path.with_name(f".{path.name}.tmp")
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, also after a loss of power."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with unfinished.open("wb") as file:
         file.write(data)
         file.flush()

@@ -24,17 +24,24 @@ from trainyard.protocol.manifest import Manifest
 _FIRST_PORT = 20_000
 _MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
 _LOG = "supervisor.log"
+EXCHANGE = "exchange"
 _END_S = 10.0
 _MODES = ("single", "sync")
 
 
 def run_local(
-    manifest: Manifest, files: Files, folder: Path, on_event: Callable[[Event], None] | None = None
+    manifest: Manifest,
+    files: Files,
+    folder: Path,
+    on_event: Callable[[Event], None] | None = None,
+    *,
+    deadline_s: float | None = None,
 ) -> Journal:
     """Run all workers of the manifest here, or go on with the run that `folder` holds.
 
-    Returns the journal of the first worker. If this process is killed, the same call goes on from
-    the last finished segment.
+    Returns the journal of the run. If this process is killed, the same call goes on from the last
+    finished segment. In mode rounds, `deadline_s` after one worker is done with a round those that
+    are not are left out of it; without, all are waited for that are not lost.
     """
     if manifest.training.mode not in _MODES:
         raise RunError(
@@ -44,7 +51,8 @@ def run_local(
     folder = folder.resolve()
     jobs = _jobs(manifest, files, folder)
     path = folder / _JOBS
-    path.write_text(Jobs(jobs=jobs).model_dump_json())
+    run = folder if manifest.training.mode == "rounds" else None
+    path.write_text(Jobs(jobs=jobs, run=run, deadline_s=deadline_s).model_dump_json())
     with processes("trainyard.engine.supervisor", path, folder / _LOG) as lines:
         for line in lines:
             event = read_event(line)
@@ -107,19 +115,22 @@ def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     Journal.open(folder, manifest.canonical)
     workers = manifest.training.workers
+    rounds = manifest.training.mode == "rounds"
     peers: tuple[str, ...] = ()
-    if workers > 1:
+    if workers > 1 and not rounds:
         peers = tuple(f"127.0.0.1:{_FIRST_PORT + slot}" for slot in range(workers))
     return tuple(
         Job(
             manifest=folder / _MANIFEST,
-            folder=folder if slot == 0 else folder / _PEERS / str(slot),
+            folder=folder if slot == 0 and not rounds else folder / _PEERS / str(slot),
             train=files.train,
             validation=files.validation,
-            test=files.test if slot == 0 else None,
+            # Any worker of rounds may be the one that is there at the end.
+            test=files.test if slot == 0 or rounds else None,
             initial_state=files.initial_state,
             slot=slot,
             peers=peers,
+            exchange=folder / EXCHANGE if rounds else None,
         )
         for slot in range(workers)
     )

@@ -12,16 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
-from trainyard.engine.auditing import Recomputed, recompute
+from trainyard.engine.auditing import Recomputed, deltas_named, inputs_in, recompute, sources_of
+from trainyard.engine.auditor import Inputs
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import fetch_files
 from trainyard.engine.state import State
 from trainyard.engine.worker import MODEL
-from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 from trainyard.protocol.trace import Trace
 
-_MANIFEST, _TRACE, _STATES = "manifest.json", "trace.json", "states"
+_MANIFEST, _TRACE, _STATES, _DELTAS = "manifest.json", "trace.json", "states", "deltas"
 _MOST_TRACE_BYTES = 128 << 20
 
 
@@ -59,6 +60,7 @@ class Verdict:
     """What a segment came to, beside what the run says."""
 
     segment: int
+    title: str
     claimed: str
     found: str
     seconds: float
@@ -98,6 +100,7 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
         for number in range(len(journal.entries)):
             path = journal.path_of(number)
             os.link(path, folder / _STATES / path.name)
+        _link_deltas(journal, manifest, folder / _DELTAS)
         if (journal.folder / MODEL).exists():
             os.link(journal.folder / MODEL, folder / MODEL)
         return content.add(folder, progress=progress).cid
@@ -119,18 +122,49 @@ def audit_result(
         if not 0 <= segment < trace.segments:
             raise RunError(f"there is no segment {segment}: the run has {trace.segments}")
     files = fetch_files(manifest, content, folder, progress=progress)
-    starts = {}
-    for segment in wanted:
-        path = folder / f"{trace.states[segment].hex()}.safetensors"
-        name = f"{segment:06}.safetensors"
-        content.get(result.child(_STATES).child(name), path, progress=progress)
-        if State.load(path).hash != trace.states[segment]:
+    evidence = _Evidence(content, result, manifest, trace, folder, progress)
+    inputs = {segment: evidence.fetch(segment) for segment in wanted}
+    states = [state.hex() for state in trace.states]
+    return _audit(manifest, states, recompute(manifest, files, inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What a published run serves of its states, each checked against its trace."""
+
+    content: Content
+    result: ContentPath
+    manifest: Manifest
+    trace: Trace
+    folder: Path
+    progress: Report | None
+
+    def fetch(self, segment: int) -> Inputs:
+        """All that `segment` is computed from."""
+        hashes = [state.hex() for state in self.trace.states]
+        numbers, absence = sources_of(self.manifest, segment, hashes)
+        states = tuple(
+            self._state(f"{_STATES}/{number:06}", self.trace.states[number].hex(), segment)
+            for number in numbers
+        )
+        deltas = tuple(
+            self._state(f"{_DELTAS}/{name}", name, segment)
+            for name in deltas_named(self.manifest, segment, states)
+        )
+        return Inputs(states=states, deltas=deltas, absence=absence)
+
+    def _state(self, name: str, digest: str, segment: int) -> Path:
+        path = self.folder / f"{digest}.safetensors"
+        place = self.result
+        for part in f"{name}.safetensors".split("/"):
+            place = place.child(part)
+        self.content.get(place, path, progress=self.progress)
+        if State.load(path).hash.hex() != digest:
             path.unlink()
             raise RunError(
                 f"the run serves another state before segment {segment} than its trace names"
             )
-        starts[segment] = path
-    return _audit([state.hex() for state in trace.states], recompute(manifest, files, starts))
+        return path
 
 
 def audit_folder(
@@ -150,20 +184,40 @@ def audit_folder(
     for segment in wanted:
         if segment + 1 >= len(states):
             raise RunError(f"segment {segment} is not computed yet: the run has {len(states) - 1}")
-        journal.state(segment)
-    starts = {one: journal.path_of(one) for one in wanted}
-    return _audit(states, recompute(manifest, files, starts))
+        numbers, _ = sources_of(manifest, segment, states)
+        for number in numbers:
+            journal.state(number)
+    inputs = {one: inputs_in(journal, manifest, one) for one in wanted}
+    return _audit(manifest, states, recompute(manifest, files, inputs))
 
 
-def _audit(states: Sequence[str], found: Recomputed) -> Audit:
+def _audit(manifest: Manifest, states: Sequence[str], found: Recomputed) -> Audit:
     return Audit(
         claimed_start=states[0],
         found_start=found.start,
         verdicts=tuple(
-            Verdict(one.segment, states[one.segment + 1], one.state, one.seconds)
+            Verdict(
+                one.segment,
+                manifest.plan.title(one.segment),
+                states[one.segment + 1],
+                one.state,
+                one.seconds,
+            )
             for one in found.answers
         ),
     )
+
+
+def _link_deltas(journal: Journal, manifest: Manifest, folder: Path) -> None:
+    """The deltas that the merges of rounds are of, by their hashes."""
+    if not isinstance(manifest.plan, RoundsPlan):
+        return
+    folder.mkdir()
+    for number in range(manifest.plan.rounds):
+        segment = manifest.plan.segment(Merge(number))
+        for path in inputs_in(journal, manifest, segment).deltas:
+            if not (folder / path.name).exists():
+                os.link(path, folder / path.name)
 
 
 def _read_trace(content: Content, result: ContentPath) -> TraceList:

@@ -17,6 +17,9 @@ import rfc8785
 
 from trainyard.engine.errors import StateError
 
+# Whose tensors they are: the model's, its optimiser's, and that of the merges of rounds.
+WEIGHTS, OPTIMIZER, OUTER = "weights/", "optimizer/", "outer/"
+
 _FORMAT = "trainyard-state/1"
 _METADATA = "__metadata__"
 _MAX_HEADER_BYTES = 16 << 20

@@ -39,9 +39,9 @@ from trainyard.protocol.errors import TrainyardError
 _LOG = "worker.log"
 _JOB = "job.json"
 # Lost workers in a row, without a segment between them, after which it is not bad luck.
-_MOST_LOSSES = 3
-_GRACE_S = 10.0
-_READ_BYTES = 1 << 16
+MOST_LOSSES = 3
+GRACE_S = 10.0
+READ_BYTES = 1 << 16
 
 
 class Jobs(BaseModel):
@@ -50,12 +50,21 @@ class Jobs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     jobs: tuple[Job, ...]
+    # For a run in rounds: where it is kept, and how long workers are waited for.
+    run: Path | None = None
+    deadline_s: float | None = None
 
 
 def main() -> None:
-    jobs = Jobs.model_validate_json(Path(sys.argv[1]).read_bytes()).jobs
+    given = Jobs.model_validate_json(Path(sys.argv[1]).read_bytes())
+    jobs = given.jobs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
+        if given.run is not None:
+            from trainyard.engine.coordinator import coordinate
+
+            coordinate(jobs, given.run, given.deadline_s)
+            return
         if len(jobs) > 1:
             seclude()
         supervise(jobs)
@@ -104,7 +113,7 @@ def supervise(jobs: tuple[Job, ...]) -> None:
         if attempt.lost is None:
             return
         losses = losses + 1 if ledger.count == known else 1
-        if losses >= _MOST_LOSSES:
+        if losses >= MOST_LOSSES:
             raise RunError(
                 f"workers were lost {losses} times without a segment between: {attempt.lost}"
             )
@@ -134,7 +143,7 @@ def _run_once(
 ) -> _Attempt:
     attempt = _Attempt()
     with contextlib.ExitStack() as stack:
-        workers = [stack.enter_context(_started(job)) for job in jobs]
+        workers = [stack.enter_context(started(job)) for job in jobs]
         for slot, line in _lines(workers, attempt):
             event = read_event(line)
             _follow(event, ledger, attempt)
@@ -169,32 +178,32 @@ def _lines(
     """What the workers say, until all have ended or one is lost."""
     with selectors.DefaultSelector() as selector:
         for slot, worker in enumerate(workers):
-            selector.register(_stdout(worker), selectors.EVENT_READ, slot)
+            selector.register(output_of(worker), selectors.EVENT_READ, slot)
         unfinished = [b""] * len(workers)
         while selector.get_map():
             for key, _ in selector.select():
                 slot = key.data
-                data = os.read(key.fd, _READ_BYTES)
+                data = os.read(key.fd, READ_BYTES)
                 *lines, unfinished[slot] = (unfinished[slot] + data).split(b"\n")
                 for line in lines:
                     yield slot, line
                 if data:
                     continue
                 selector.unregister(key.fileobj)
-                status = workers[slot].wait(_GRACE_S)
+                status = workers[slot].wait(GRACE_S)
                 if status != 0:
-                    attempt.lost = _reason(slot, status)
+                    attempt.lost = reason_of(slot, status)
                     return
 
 
-def _reason(slot: int, status: int) -> str:
+def reason_of(slot: int, status: int) -> str:
     if status < 0:
         return f"worker {slot} was killed by {signal.Signals(-status).name}"
     return f"worker {slot} ended with status {status}"
 
 
 @contextlib.contextmanager
-def _started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
+def started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
     job.folder.mkdir(parents=True, exist_ok=True)
     path = job.folder / _JOB
     path.write_text(job.model_dump_json())
@@ -212,7 +221,7 @@ def _started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         worker.kill()
         worker.wait()
-        _stdout(worker).close()
+        output_of(worker).close()
 
 
 def _environment() -> dict[str, str]:
@@ -222,7 +231,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _stdout(worker: "subprocess.Popen[bytes]") -> IO[bytes]:
+def output_of(worker: "subprocess.Popen[bytes]") -> IO[bytes]:
     if worker.stdout is None:
         raise TypeError("a worker's output is a pipe")
     return worker.stdout

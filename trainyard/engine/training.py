@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,9 @@ from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.order import Numbers, Order, share_of
 from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
-from trainyard.engine.state import State
+from trainyard.engine.state import WEIGHTS, State
 from trainyard.engine.stepping import Exchange, Stepper
-from trainyard.engine.variables import WEIGHTS, assign, named_variables, read
+from trainyard.engine.variables import assign, named_variables, read
 from trainyard.protocol.manifest import Manifest, Source
 
 # Steps whose records are looked up at once.
@@ -159,7 +159,8 @@ class Training:
     ) -> tuple[list[Sums], list[Evaluation], Stop]:
         taken: list[Sums] = []
         evaluations: list[Evaluation] = []
-        with closing(self._pieces(first, last)) as all_pieces:
+        slots = range(self._workers) if self._place is None else [self._place.slot]
+        with closing(self._pieces(first, last, slots)) as all_pieces:
             for step, pieces in enumerate(all_pieces, first):
                 sums = self._take(step, pieces)
                 if not math.isfinite(sums.loss):
@@ -181,9 +182,10 @@ class Training:
             return self._stepper.step(step, pieces)
         return self._stepper.step_as(self._place.slot, step, pieces[0], self._place.exchange)
 
-    def _pieces(self, first: int, last: int) -> Generator[list[Piece], None, None]:
-        """For each step the pieces that are computed here."""
-        slots = range(self._workers) if self._place is None else [self._place.slot]
+    def _pieces(
+        self, first: int, last: int, slots: Sequence[int]
+    ) -> Generator[list[Piece], None, None]:
+        """For each step the pieces of `slots`, which follow each other."""
         shares = [share_of(self._batch, self._workers, slot) for slot in slots]
         start = shares[0].start
         numbers = (

@@ -7,9 +7,7 @@ import numpy as np
 
 from trainyard.engine.errors import StateError
 from trainyard.engine.program import Program
-from trainyard.engine.state import State, Tensor
-
-WEIGHTS, OPTIMIZER = "weights/", "optimizer/"
+from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
 
 
 def named_variables(program: Program) -> dict[str, Any]:

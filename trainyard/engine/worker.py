@@ -7,7 +7,7 @@ job. So whoever starts it can put it into a sandbox and put tunnels between it a
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,12 +23,13 @@ from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
-    from trainyard.engine.training import Outcome, Training
+    from trainyard.engine.rounds import RoundsTraining
+    from trainyard.engine.training import Evaluation, Material, Outcome, Training
 
 # A lost peer is seen as one of these when vectors are handed round.
 _PEER_ERRORS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
 _TELL_EVERY_S = 0.2
-MODEL, _SUMMARIES = "model.keras", "tensorboard"
+MODEL, SUMMARIES = "model.keras", "tensorboard"
 EXIT_FAILED, EXIT_LOST_PEER = 1, 75
 
 
@@ -46,6 +47,8 @@ class Job(BaseModel):
     slot: int = 0
     # Where the workers are reached, in the order of slots; none for a run of one process.
     peers: tuple[str, ...] = ()
+    # The folder in which the workers of rounds meet.
+    exchange: Path | None = None
 
 
 def main() -> None:
@@ -71,6 +74,11 @@ def work(job: Job) -> None:
     """Compute all segments that the journal does not have yet."""
     data = job.manifest.read_bytes()
     manifest = Manifest.parse(data)
+    if job.exchange is not None:
+        from trainyard.engine.round_worker import work_rounds
+
+        work_rounds(job, open_rounds(job, manifest), job.exchange)
+        return
     journal = Journal.open(job.folder, data)
     with journal.held():
         training = open_training(job, manifest)
@@ -78,6 +86,7 @@ def work(job: Job) -> None:
 
 
 def open_training(job: Job, manifest: Manifest) -> "Training":
+    """What computes the segments of a manifest, of any mode."""
     from trainyard.engine import runtime
     from trainyard.engine.classes import require_class
 
@@ -85,10 +94,11 @@ def open_training(job: Job, manifest: Manifest) -> "Training":
 
     runtime.start(manifest.training.threads)
 
-    from trainyard.engine.data import open_folder
     from trainyard.engine.program import build
-    from trainyard.engine.training import Material, Place, Training, validation_source
+    from trainyard.engine.training import Place, Training
 
+    if manifest.training.mode == "rounds":
+        return open_rounds(job, manifest)
     place = None
     if job.peers:
         from trainyard.engine.cluster import join
@@ -99,14 +109,31 @@ def open_training(job: Job, manifest: Manifest) -> "Training":
                 f"and {len(job.peers)} are named"
             )
         place = Place(job.slot, join(job.peers, job.slot))
+    return Training(manifest, build(manifest), _open_material(job, manifest), place)
+
+
+def open_rounds(job: Job, manifest: Manifest) -> "RoundsTraining":
+    from trainyard.engine import runtime
+
+    runtime.start(manifest.training.threads)
+
+    from trainyard.engine.program import build
+    from trainyard.engine.rounds import RoundsTraining
+
+    return RoundsTraining(manifest, build(manifest), _open_material(job, manifest))
+
+
+def _open_material(job: Job, manifest: Manifest) -> "Material":
+    from trainyard.engine.data import open_folder
+    from trainyard.engine.training import Material, validation_source
+
     source = validation_source(manifest)
     validation = None
     if source is not None:
         if job.validation is None:
             raise RunError("the manifest has records to validate with, and the job has not")
         validation = open_folder(source, job.validation)
-    material = Material(open_folder(manifest.data.train, job.train), validation)
-    return Training(manifest, build(manifest), material, place)
+    return Material(open_folder(manifest.data.train, job.train), validation)
 
 
 def initial_weights(job: Job) -> State | None:
@@ -128,7 +155,7 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
         tell(Finished(slot=job.slot, entry=entry))
     else:
         state = journal.state(len(journal.entries) - 1)
-    telling = _Telling(job.slot, manifest.training.batch)
+    telling = Telling(job.slot, manifest.training.batch)
     with _summarising(job) as summarise:
         for segment in range(len(journal.entries) - 1, plan.segments):
             outcome = training.run(segment, state, telling)
@@ -139,11 +166,11 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
             summarise(entry)
     tested = None
     if job.slot == 0:
-        tested = _finish(job, manifest, training, state)
+        tested = finish(job, manifest, training, state)
     tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
 
 
-def _finish(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
+def finish(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
     """Keep the trained model in Keras' own form, and try it on the records for that."""
     from trainyard.engine.data import open_folder
 
@@ -151,7 +178,7 @@ def _finish(job: Job, manifest: Manifest, training: "Training", state: State) ->
     source = manifest.data.test
     if source is None or job.test is None:
         return None
-    return _measured(training.evaluate(state, source, open_folder(source, job.test)))
+    return measured(training.evaluate(state, source, open_folder(source, job.test)))
 
 
 @contextmanager
@@ -162,14 +189,14 @@ def _summarising(job: Job) -> Iterator[Callable[[Entry], None]]:
         return
     from trainyard.engine.summaries import Summaries
 
-    summaries = Summaries(job.folder / _SUMMARIES)
+    summaries = Summaries(job.folder / SUMMARIES)
     try:
         yield summaries.write
     finally:
         summaries.close()
 
 
-class _Telling:
+class Telling:
     """Tells of steps, but not of more than somebody can follow."""
 
     def __init__(self, slot: int, batch: int) -> None:
@@ -193,18 +220,22 @@ def _entry(outcome: "Outcome") -> Entry:
         state=outcome.state.hash.hex(),
         step=int(outcome.state.tensors["run/step"]),
         stop=outcome.stop,
-        trained=None if outcome.figures is None else _measured(outcome.figures),
-        validated=tuple(
-            Validated(epoch=one.epoch, step=one.step, **_measured(one.figures).model_dump())
-            for one in outcome.evaluations
-        ),
+        trained=None if outcome.figures is None else measured(outcome.figures),
+        validated=validated(outcome.evaluations),
         train_s=outcome.train_s,
         trace_s=outcome.trace_s,
     )
 
 
-def _measured(figures: Figures) -> Measured:
+def measured(figures: Figures) -> Measured:
     return Measured(loss=figures.loss, metrics=figures.metrics, examples=figures.examples)
+
+
+def validated(evaluations: Sequence["Evaluation"]) -> tuple[Validated, ...]:
+    return tuple(
+        Validated(epoch=one.epoch, step=one.step, **measured(one.figures).model_dump())
+        for one in evaluations
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,5 @@
 """The manifest: one document that fully determines a training run."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -12,6 +11,7 @@ from trainyard.protocol.manifest.data import Data, Source, StateCid
 from trainyard.protocol.manifest.errors import ManifestError, MisfitError
 from trainyard.protocol.manifest.explaining import explain
 from trainyard.protocol.manifest.model import Model
+from trainyard.protocol.manifest.plan import Plan, RoundsPlan
 from trainyard.protocol.manifest.training import MOST_SEGMENTS, Training
 from trainyard.protocol.manifest.values import MOST_STEPS, Strict
 
@@ -22,28 +22,6 @@ class Resources(Strict):
     cores: Annotated[int, Field(ge=1, le=4096)] | None = None
     memory_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = None
     disk_bytes: Annotated[int, Field(ge=1, le=2**50)] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How long the run is, known before it starts. Early stopping may end it sooner."""
-
-    train_records: int
-    held_out: int
-    batch: int
-    steps: int
-    steps_per_segment: int
-
-    @property
-    def segments(self) -> int:
-        return -(-self.steps // self.steps_per_segment)
-
-    def bounds(self, segment: int) -> tuple[int, int]:
-        """The steps [first, last) of `segment`; the last segment may be a short one."""
-        if not 0 <= segment < self.segments:
-            raise IndexError(f"segment {segment} of a plan of {self.segments}")
-        first = segment * self.steps_per_segment
-        return first, min(first + self.steps_per_segment, self.steps)
 
 
 class Manifest(Strict):
@@ -96,7 +74,8 @@ class Manifest(Strict):
             steps = training.until.steps
         else:
             steps = -(-(training.until.epochs or 0) * kept // training.batch)
-        return Plan(kept, held_out, training.batch, steps, training.steps_per_segment)
+        length = (kept, held_out, training.batch, steps, training.steps_per_segment)
+        return RoundsPlan(*length, training.workers) if training.rounds else Plan(*length)
 
     @model_validator(mode="after")
     def _agrees(self) -> "Manifest":

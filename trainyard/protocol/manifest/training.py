@@ -97,6 +97,9 @@ class Training(Strict):
                 f"{self.loss.type} has no classes; use a weight feature of the records instead",
                 "class_weight",
             )
+        if self.rounds:
+            # Left out, it is what it has to be.
+            return self.model_copy(update={"steps_per_segment": self.rounds.local_steps})
         return self
 
     @property
@@ -118,10 +121,17 @@ class Training(Strict):
             )
         if (self.mode == "rounds") != (self.rounds is not None):
             raise MisfitError("mode 'rounds' has this part, and no other has", "rounds")
-        if self.rounds and self.steps_per_segment % self.rounds.local_steps:
+        is_said = "steps_per_segment" in self.model_fields_set
+        if self.rounds and is_said and self.steps_per_segment != self.rounds.local_steps:
             raise MisfitError(
-                f"a segment must end with a round: use a multiple of {self.rounds.local_steps}",
+                f"a segment of mode 'rounds' is what a worker does in a round: use "
+                f"{self.rounds.local_steps}, or leave it out",
                 "steps_per_segment",
+            )
+        if self.rounds and self.early_stopping:
+            raise MisfitError(
+                "mode 'rounds' does not stop early, for its merges run no model; use 'until'",
+                "early_stopping",
             )
 
     def _check_metrics(self) -> None:

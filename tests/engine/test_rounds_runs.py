@@ -1,0 +1,227 @@
+"""Whole runs in rounds, in processes of their own: losses, stragglers, audits."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.engine.nets import manifest_of, write_data
+from tests.engine.test_runs import supervisor_here, workers_here
+from trainyard.cli.app import app
+from trainyard.engine.auditing import audit, inputs_in
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import Ended, Event, Finished, LeftOut, Restarted, Stepped
+from trainyard.engine.journal import Journal
+from trainyard.engine.launching import run_local
+from trainyard.engine.leaves import Absence, absence_of
+from trainyard.engine.material import Files
+from trainyard.engine.state import State
+from trainyard.engine.worker import Job, open_rounds
+from trainyard.protocol.manifest import Manifest
+
+ROUNDS = 5
+# Local steps of a round that takes so long that a signal comes in the middle of one.
+LONG = 100
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+def rounds(local_steps: int = 20) -> Manifest:
+    return manifest_of(
+        "mlp",
+        mode="rounds",
+        workers=2,
+        until={"steps": ROUNDS * local_steps},
+        steps_per_segment=local_steps,
+        rounds={"local_steps": local_steps, "compression": "float16"},
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    files: Files, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Journal, list[Event]]:
+    events: list[Event] = []
+    journal = run_local(rounds(), files, tmp_path_factory.mktemp("undisturbed"), events.append)
+    return journal, events
+
+
+def absences(journal: Journal) -> dict[int, Absence]:
+    """By number of the state."""
+    found = {entry.number: absence_of(journal.state(entry.number)) for entry in journal.entries}
+    return {number: why for number, why in found.items() if why is not None}
+
+
+def assert_found_again(journal: Journal, files: Files) -> None:
+    """Every segment, by a stranger in this process: another one would take longer to start."""
+    manifest = Manifest.parse(journal.manifest)
+    job = Job(manifest=journal.folder / "manifest.json", folder=journal.folder, train=files.train)
+    stranger = open_rounds(job, manifest)
+    for segment in range(manifest.plan.segments):
+        given = inputs_in(journal, manifest, segment)
+        states = tuple(State.load(path) for path in given.states)
+        deltas = {one.hash: one for one in map(State.load, given.deltas)}
+        found = stranger.recompute(segment, states, deltas, given.absence)
+        assert found.hash.hex() == journal.entries[segment + 1].state, f"segment {segment}"
+
+
+class Signalling:
+    """Keeps what it is told, and once sends worker 1 a signal in the middle of a round."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.events: list[Event] = []
+        self.pid = 0
+        self._signal = number
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        if not self.pid and isinstance(event, Stepped) and event.slot == 1:
+            self.pid = workers_here()[1]
+            os.kill(self.pid, self._signal)
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        return [event for event in self.events if isinstance(event, LeftOut)]
+
+
+def test_run_is_told_kept_and_found_again(
+    files: Files, undisturbed: tuple[Journal, list[Event]]
+) -> None:
+    journal, events = undisturbed
+
+    assert [entry.number for entry in journal.entries] == list(range(3 * ROUNDS + 1))
+    assert [entry.step for entry in journal.entries[::3]] == [0, 20, 40, 60, 80, 100]
+    assert absences(journal) == {}
+    told = [event.entry for event in events if isinstance(event, Finished)]
+    assert told == journal.entries
+    [end] = [event for event in events if isinstance(event, Ended)]
+    assert end.root == journal.trace.root.hex()
+    assert (journal.folder / "model.keras").exists()
+    # Each worker sends its delta to one other.
+    sent = [entry.sent_bytes for entry in journal.entries]
+    assert sent[0::3] == [0] * (ROUNDS + 1)
+    assert len(set(sent[1::3] + sent[2::3])) == 1
+    assert sent[1] > 2 * (144 * 24 + 24 * 10)
+    answers = audit(journal.folder, files, range(3 * ROUNDS)).answers
+    assert [one.state for one in answers] == [entry.state for entry in journal.entries[1:]]
+
+
+def test_lost_worker_is_left_out_and_recorded(files: Files, tmp_path: Path) -> None:
+    watch = Signalling(signal.SIGKILL)
+
+    journal = run_local(rounds(LONG), files, tmp_path, watch)
+
+    found = absences(journal)
+    assert set(found.values()) == {Absence.AWAY}
+    assert all(number % 3 == 2 for number in found)
+    assert [(one.slot, 3 * one.round + 2) for one in watch.left_out] == [
+        (1, number) for number in found
+    ]
+    assert_found_again(journal, files)
+
+
+def test_worker_comes_back_with_what_it_kept(files: Files, tmp_path: Path) -> None:
+    """The other one is held until it is there again, so that the run does not end without it."""
+    watch = Signalling(signal.SIGKILL)
+    held = 0
+
+    def on_event(event: Event) -> None:
+        nonlocal held
+        if not held and isinstance(event, Stepped) and event.slot == 1:
+            held = workers_here()[0]
+            os.kill(held, signal.SIGSTOP)
+        if isinstance(event, Restarted):
+            os.kill(held, signal.SIGCONT)
+        watch(event)
+
+    journal = run_local(rounds(LONG), files, tmp_path, on_event)
+
+    [restart] = [event for event in watch.events if isinstance(event, Restarted)]
+    assert restart.reason == "worker 1 was killed by SIGKILL"
+    assert restart.slot == 1
+    last_of_1 = len(journal.entries) - 2
+    assert last_of_1 not in absences(journal)
+    assert_found_again(journal, files)
+
+
+def test_straggler_is_left_out_after_the_deadline(files: Files, tmp_path: Path) -> None:
+    watch = Signalling(signal.SIGSTOP)
+
+    journal = run_local(rounds(LONG), files, tmp_path, watch, deadline_s=0.5)
+
+    found = absences(journal)
+    assert Absence.LATE in found.values()
+    assert [one.reason for one in watch.left_out][:1] == ["it was not done by the deadline"]
+    assert_found_again(journal, files)
+
+
+def test_run_goes_on_after_all_were_killed(
+    files: Files, tmp_path: Path, undisturbed: tuple[Journal, list[Event]]
+) -> None:
+    """In the second round, with its parts decided on."""
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Finished) and event.entry.number == 4:
+            # Its workers end with it.
+            os.kill(supervisor_here(), signal.SIGKILL)
+
+    with pytest.raises(RunError, match="was killed by SIGKILL"):
+        run_local(rounds(), files, tmp_path, on_event)
+    journal = run_local(rounds(), files, tmp_path)
+
+    assert journal.trace.root == undisturbed[0].trace.root
+    assert absences(journal) == {}
+
+
+def test_damaged_states_are_computed_again(
+    files: Files, tmp_path: Path, undisturbed: tuple[Journal, list[Event]]
+) -> None:
+    """Here the delta of a worker, what it kept of a round, and the last merge."""
+    journal, _ = undisturbed
+    shutil.copytree(journal.folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "model.keras").unlink()
+    for number in (3 * ROUNDS - 4, 3 * ROUNDS):
+        for path in (
+            Journal.read(tmp_path).path_of(number),
+            tmp_path / "exchange" / "states" / f"{journal.entries[number].state}.safetensors",
+        ):
+            path.write_bytes(b"half")
+
+    again = run_local(rounds(), files, tmp_path)
+
+    assert again.trace.root == journal.trace.root
+    assert again.state(3 * ROUNDS - 4) == journal.state(3 * ROUNDS - 4)
+
+
+def test_commands_run_publish_and_audit(files: Files, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "store"), "--json"]
+    data = _command(["content", "add", str(files.train), *store])["cid"]
+    document = json.loads(manifest_of("mlp", until={"steps": 6}).canonical)
+    document["data"]["train"]["path"] = f"ipfs://{data}"
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+
+    rounds_of_3 = ["--mode", "rounds", "--workers", "2", "--local-steps", "3", "--publish"]
+    kept = ["--folder", str(tmp_path / "run"), *store]
+    ran = _command(["engine", "run", str(tmp_path / "manifest.json"), *rounds_of_3, *kept])
+    cache = ["--cache", str(tmp_path / "cache"), *store]
+    audited = _command(["audit", ran["cid"], "--segment", "4", "--segment", "5", *cache])
+
+    assert ran["segments"] == 6
+    assert ran["sent_bytes"] > 4 * 4 * (144 * 24 + 24 * 10)
+    assert [one["segment"] for one in audited["segments"]] == [4, 5]
+    assert audited["agrees"]
+
+
+def _command(arguments: list[str]) -> dict[str, Any]:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found

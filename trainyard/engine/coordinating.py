@@ -1,0 +1,32 @@
+"""Who is in a round. No I/O, no clock."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from trainyard.engine.leaves import Absence
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A round as it stands: who has offered a part, and who is there and so is waited for."""
+
+    workers: int
+    offered: AbstractSet[int]
+    there: AbstractSet[int]
+    # Whether the deadline, counted from the first offer, has passed.
+    overdue: bool = False
+
+
+def decide(standing: Standing) -> dict[int, Absence] | None:
+    """Those that the round goes on without, by slot; None to wait.
+
+    A round without any part is no round: however late it is, the first part is waited for.
+    """
+    missing = standing.there - standing.offered
+    if not standing.offered or (missing and not standing.overdue):
+        return None
+    return {
+        slot: Absence.LATE if slot in missing else Absence.AWAY
+        for slot in range(standing.workers)
+        if slot not in standing.offered
+    }

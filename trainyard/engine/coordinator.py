@@ -1,0 +1,204 @@
+"""Leads a run in rounds: calls each round, decides who is in, and keeps the trace.
+
+It computes no part and is believed by nobody: each worker merges by itself, and all have to agree.
+A worker that is lost is started anew and comes in again once it is there; the others go on.
+"""
+
+import time
+from pathlib import Path
+
+from trainyard.engine.coordinating import Standing, decide
+from trainyard.engine.crew import Crew, Lost
+from trainyard.engine.errors import RunError
+from trainyard.engine.events import (
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    LeftOut,
+    Merged,
+    Offered,
+    Restarted,
+    Started,
+    tell,
+)
+from trainyard.engine.exchange import End, Exchange
+from trainyard.engine.journal import Journal
+from trainyard.engine.leaves import Absence
+from trainyard.engine.round_log import RoundLog
+from trainyard.engine.supervisor import MOST_LOSSES
+from trainyard.engine.worker import MODEL, Job
+from trainyard.protocol.manifest import Manifest
+
+_REASONS = {Absence.AWAY: "it was not there", Absence.LATE: "it was not done by the deadline"}
+
+
+def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> None:
+    """Run all rounds to the end, or go on with those that `run` holds."""
+    data = jobs[0].manifest.read_bytes()
+    journal = Journal.open(run, data)
+    if jobs[0].exchange is None:
+        raise RunError("the workers of rounds have no folder to meet in")
+    with journal.held():
+        exchange = Exchange(jobs[0].exchange)
+        log = RoundLog(Manifest.parse(data), journal, exchange)
+        if log.is_complete and (run / MODEL).exists():
+            tell(Ended(root=log.root))
+            return
+        with Crew(jobs) as crew:
+            ended = _Coordinator(log, exchange, crew, deadline_s).lead()
+        (jobs[ended.slot].folder / MODEL).replace(run / MODEL)
+        tell(ended)
+
+
+class _Coordinator:
+    def __init__(
+        self, log: RoundLog, exchange: Exchange, crew: Crew, deadline_s: float | None
+    ) -> None:
+        self._log, self._exchange, self._crew = log, exchange, crew
+        self._workers = log.plan.workers
+        self._deadline_s = deadline_s
+        # Who is there: who has been started and was neither lost nor late since it last spoke.
+        self._there: set[int] = set()
+        self._offered: set[int] = set()
+        self._first_offer_at = 0.0
+        self._reports: dict[int, Merged] = {}
+        self._losses = [0] * self._workers
+        self._lost_at: dict[int, tuple[float, str]] = {}
+        self._end: End | None = None
+
+    def lead(self) -> Ended:
+        """Hear the workers, and after each word do all that can be done."""
+        for slot in range(self._workers):
+            self._crew.start(slot)
+            self._there.add(slot)
+        if self._log.has_begun:
+            self._open_round()
+        while True:
+            for heard in self._crew.listen(self._patience_s()):
+                if isinstance(heard, Ended):
+                    return heard
+                if isinstance(heard, Lost):
+                    self._replace(heard)
+                else:
+                    self._hear(heard)
+            while self._advance():
+                pass
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case Failed():
+                raise RunError(event.reason)
+            case Started():
+                tell(event)
+                self._welcome(event)
+            case Offered():
+                if event.round == self._log.round and not self._log.is_complete:
+                    self._take_offer(event.slot)
+            case Merged():
+                self._there.add(event.slot)
+                self._reports.setdefault(event.round, event)
+                self._check(event)
+            case _:
+                tell(event)
+
+    def _welcome(self, event: Started) -> None:
+        self._there.add(event.slot)
+        if event.slot in self._lost_at:
+            since, reason = self._lost_at.pop(event.slot)
+            kept = self._log.plan.before(self._log.round) + 1 if self._log.has_begun else 0
+            lost_s = time.monotonic() - since
+            tell(Restarted(slot=event.slot, reason=reason, kept=kept, lost_s=lost_s))
+        if event.start is None:
+            return
+        if not self._log.has_begun:
+            tell(Finished(entry=self._log.begin(event.start)))
+            self._open_round()
+        elif event.start != self._log.start:
+            raise RunError(
+                f"worker {event.slot} disagrees about the state before the first round: its "
+                "machine is faulty or of another class"
+            )
+
+    def _take_offer(self, slot: int) -> None:
+        if not self._offered:
+            self._first_offer_at = time.monotonic()
+        self._there.add(slot)
+        self._offered.add(slot)
+        self._losses[slot] = 0
+
+    def _advance(self) -> bool:
+        """Take the next step towards the end, if it can be taken."""
+        log = self._log
+        if not log.has_begun:
+            return False
+        if log.is_complete:
+            self._choose_finisher()
+            return False
+        if log.merged is None:
+            overdue = self._patience_s() == 0
+            absences = decide(Standing(self._workers, self._offered, self._there, overdue))
+            if absences is None:
+                return False
+            self._settle(absences)
+        report = self._reports.get(log.round)
+        if report is None:
+            return False
+        self._check(report)
+        tell(Finished(entry=log.finish(report.validated)))
+        self._reports.clear()
+        if not log.is_complete:
+            self._open_round()
+        return True
+
+    def _open_round(self) -> None:
+        if self._log.is_complete:
+            return
+        self._offered.clear()
+        self._exchange.post(self._log.call())
+        decided = self._log.decided()
+        if decided is not None:
+            self._settle(decided)
+
+    def _settle(self, absences: dict[int, Absence]) -> None:
+        number = self._log.round
+        for slot, entry in enumerate(self._log.settle(absences)):
+            tell(Finished(slot=slot, entry=entry))
+        for slot, why in absences.items():
+            # Who was late is waited for again once it has shown itself.
+            self._there.discard(slot)
+            tell(LeftOut(slot=slot, round=number, reason=_REASONS[why]))
+
+    def _check(self, report: Merged) -> None:
+        known = self._log.state_after(report.round)
+        if known is not None and known != report.state:
+            raise RunError(
+                f"worker {report.slot} disagrees about the merge of round {report.round}: it has "
+                f"{report.state[:16]}…, and the others {known[:16]}…. Its machine is faulty"
+            )
+
+    def _choose_finisher(self) -> None:
+        """One of those that are there makes the model; if it is lost, another does."""
+        if self._there and (self._end is None or self._end.slot not in self._there):
+            slot = min(self._there)
+            globe, root = self._log.globe, self._log.root
+            self._end = End(round=self._log.plan.rounds, slot=slot, globe=globe, root=root)
+            self._exchange.post(self._end)
+
+    def _replace(self, lost: Lost) -> None:
+        self._there.discard(lost.slot)
+        self._losses[lost.slot] += 1
+        self._lost_at[lost.slot] = time.monotonic(), lost.reason
+        if self._losses[lost.slot] < MOST_LOSSES:
+            self._crew.start(lost.slot)
+        elif not self._crew.slots:
+            raise RunError(
+                f"all workers were lost {MOST_LOSSES} times without a part between: {lost.reason}"
+            )
+
+    def _patience_s(self) -> float | None:
+        """How long the others are still waited for; None for however long it takes."""
+        is_open = bool(self._offered) and self._log.merged is None and not self._log.is_complete
+        if self._deadline_s is None or not is_open:
+            return None
+        return max(0.0, self._first_offer_at + self._deadline_s - time.monotonic())

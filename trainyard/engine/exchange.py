@@ -1,0 +1,165 @@
+"""Where the workers of a round meet: a folder of documents, and of states by their hashes.
+
+Everything here comes into being whole, under its own name, and is never changed. So a folder that
+several processes share will do, and so will files that somebody carries from machine to machine.
+A round is three documents: the *call* says what it starts from, the *offer* of each worker what it
+has, and the *decision* who is in.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainyard.engine.errors import StateError
+from trainyard.engine.journal import Measured, write_whole
+from trainyard.engine.leaves import Absence
+from trainyard.engine.state import State
+
+_STATES, _ROUNDS = "states", "rounds"
+_POLL_S = 0.01
+_HASH = "^[0-9a-f]{64}$"
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+
+    round: int = Field(ge=0)
+
+
+class Call(_Document):
+    """The global state that a round starts from, and each worker's last leaf, if it has one."""
+
+    globe: str = Field(pattern=_HASH)
+    last: tuple[str | None, ...]
+
+
+class Offer(_Document):
+    """What a worker has of a round: its leaf, and its delta or why there is none."""
+
+    slot: int = Field(ge=0)
+    globe: str = Field(pattern=_HASH)
+    leaf: str = Field(pattern=_HASH)
+    delta: str | None = Field(default=None, pattern=_HASH)
+    delta_bytes: int = 0
+    absence: Absence | None = None
+    trained: Measured | None = None
+    train_s: float = 0.0
+    trace_s: float = 0.0
+
+
+class Decision(_Document):
+    """For each slot the delta that is merged, or why there is none."""
+
+    deltas: tuple[str | None, ...]
+    absences: tuple[Absence | None, ...]
+
+
+class End(_Document):
+    """All rounds are done: who makes the model of the last state, and the root of the trace."""
+
+    slot: int = Field(ge=0)
+    globe: str = Field(pattern=_HASH)
+    root: str = Field(pattern=_HASH)
+
+
+_D = TypeVar("_D", bound=_Document)
+
+
+class Exchange:
+    """A folder in which a run's workers meet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def prepare(self) -> None:
+        for name in (_STATES, _ROUNDS):
+            (self._folder / name).mkdir(parents=True, exist_ok=True)
+
+    def put(self, state: State) -> str:
+        name = state.hash.hex()
+        if not self.has(name):
+            state.save(self.path_of(name))
+        return name
+
+    def get(self, name: str) -> State:
+        state = State.load(self.path_of(name))
+        if state.hash.hex() != name:
+            raise StateError(f"{self.path_of(name)} is not the state that its name says")
+        return state
+
+    def has(self, name: str) -> bool:
+        """Whether a state is here, whole."""
+        try:
+            self.get(name)
+        except StateError:
+            return False
+        return True
+
+    def path_of(self, name: str) -> Path:
+        return self._folder / _STATES / f"{name}.safetensors"
+
+    def post(self, document: Call | Offer | Decision | End) -> None:
+        write_whole(self._document(document), document.model_dump_json().encode())
+
+    def call(self, number: int) -> Call | None:
+        return _read(self._path(number, "call"), Call)
+
+    def offer(self, number: int, slot: int) -> Offer | None:
+        return _read(self._path(number, f"offer-{slot}"), Offer)
+
+    def decision(self, number: int) -> Decision | None:
+        return _read(self._path(number, "decision"), Decision)
+
+    def is_decided(self, number: int) -> bool:
+        return self._path(number, "decision").exists()
+
+    def forget(self, number: int) -> None:
+        """Remove the documents of round `number` and of all later ones."""
+        for path in (self._folder / _ROUNDS).iterdir():
+            if path.name.startswith(".") or int(path.name.split("-")[0]) >= number:
+                path.unlink()
+
+    def end(self, number: int) -> End | None:
+        return _read(self._path(number, "end"), End)
+
+    def latest_call(self) -> Call | None:
+        names = [path.name for path in (self._folder / _ROUNDS).glob("*-call.json")]
+        return self.call(max(int(name.split("-")[0]) for name in names)) if names else None
+
+    def _document(self, document: Call | Offer | Decision | End) -> Path:
+        match document:
+            case Offer():
+                return self._path(document.round, f"offer-{document.slot}")
+            case Call():
+                return self._path(document.round, "call")
+            case Decision():
+                return self._path(document.round, "decision")
+            case End():
+                return self._path(document.round, "end")
+
+    def _path(self, number: int, name: str) -> Path:
+        return self._folder / _ROUNDS / f"{number:06}-{name}.json"
+
+
+def wait_for(look: Callable[[], _D | None]) -> _D:
+    """What `look` finds, once it finds something. Who waits ends with its parent."""
+    while (found := look()) is None:
+        pause()
+    return found
+
+
+def pause() -> None:
+    """The time between two looks at a folder."""
+    time.sleep(_POLL_S)
+
+
+def _read(path: Path, kind: type[_D]) -> _D | None:
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise StateError(f"{path} is no document of a round: remove it") from error
