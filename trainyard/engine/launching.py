@@ -26,7 +26,7 @@ _MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
 _LOG = "supervisor.log"
 EXCHANGE = "exchange"
 _END_S = 10.0
-_MODES = ("single", "sync")
+_MODES = ("single", "sync", "rounds")
 
 
 def run_local(
