@@ -75,30 +75,26 @@ def work(job: Job) -> None:
     data = job.manifest.read_bytes()
     manifest = Manifest.parse(data)
     if job.exchange is not None:
+        training = open_rounds(job, manifest)
+
         from trainyard.engine.round_worker import work_rounds
 
-        work_rounds(job, open_rounds(job, manifest), job.exchange)
+        work_rounds(job, training, job.exchange)
         return
     journal = Journal.open(job.folder, data)
     with journal.held():
-        training = open_training(job, manifest)
-        _compute(job, manifest, journal, training)
+        _compute(job, manifest, journal, open_training(job, manifest))
 
 
 def open_training(job: Job, manifest: Manifest) -> "Training":
     """What computes the segments of a manifest, of any mode."""
-    from trainyard.engine import runtime
-    from trainyard.engine.classes import require_class
-
-    require_class(manifest)
-
-    runtime.start(manifest.training.threads)
+    if manifest.training.mode == "rounds":
+        return open_rounds(job, manifest)
+    _set_up(manifest)
 
     from trainyard.engine.program import build
     from trainyard.engine.training import Place, Training
 
-    if manifest.training.mode == "rounds":
-        return open_rounds(job, manifest)
     place = None
     if job.peers:
         from trainyard.engine.cluster import join
@@ -112,10 +108,17 @@ def open_training(job: Job, manifest: Manifest) -> "Training":
     return Training(manifest, build(manifest), _open_material(job, manifest), place)
 
 
-def open_rounds(job: Job, manifest: Manifest) -> "RoundsTraining":
+def _set_up(manifest: Manifest) -> None:
+    """Before anything that imports TensorFlow is imported."""
     from trainyard.engine import runtime
+    from trainyard.engine.classes import require_class
 
+    require_class(manifest)
     runtime.start(manifest.training.threads)
+
+
+def open_rounds(job: Job, manifest: Manifest) -> "RoundsTraining":
+    _set_up(manifest)
 
     from trainyard.engine.program import build
     from trainyard.engine.rounds import RoundsTraining
