@@ -1,5 +1,6 @@
 """`trainyard engine run` and `trainyard audit`, as their users run them."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from tests.engine.nets import manifest_of, write_data
 from trainyard.engine.results import TraceList
 from trainyard.engine.state import State
+from trainyard.protocol.trace import Trace
 
 COMMAND = [sys.executable, "-c", "from trainyard.cli import main; main()"]
 
@@ -104,8 +106,6 @@ def test_forged_segments_are_found(yard: Yard, published: dict[str, Any], tmp_pa
     forged.save(path)
     trace = json.loads((tmp_path / "run" / "trace.json").read_text())
     trace["states"][2] = forged.hash.hex()
-    from trainyard.protocol.trace import Trace
-
     made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
     (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
     cid = yard.document("content", "add", tmp_path / "run")["cid"]
@@ -113,7 +113,9 @@ def test_forged_segments_are_found(yard: Yard, published: dict[str, Any], tmp_pa
     ended = yard.run("audit", cid, "--segment", "1", "--segment", "3")
 
     assert ended.returncode == 4
-    first, second = ended.stdout.splitlines()
+    manifest, root, first, second = ended.stdout.splitlines()
+    assert manifest == f"manifest {published['manifest']}"
+    assert root == f"root     {made_up.root}"
     assert first.startswith(f"segment 1: claimed {forged.hash.hex()}, found {state.hash.hex()}")
     assert second.startswith("segment 3: as claimed, ")
 
@@ -132,11 +134,32 @@ def test_state_that_is_not_the_traces_is_refused(
     assert "another state before segment 1 than its trace names" in ended.stderr
 
 
+def test_nonsense_that_was_committed_to_is_wrong(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """Not merely unreadable: else a forger would have nothing to fear."""
+    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
+    path = tmp_path / "run" / "states" / "000002.safetensors"
+    path.write_bytes(b"nonsense")
+    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
+    trace["states"][2] = hashlib.sha256(b"nonsense").hexdigest()
+    made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
+    (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
+    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+
+    ended = yard.run("audit", cid, "--segment", "2", "--segment", "3")
+
+    assert ended.returncode == 4, ended.stderr
+    *_, first, second = ended.stdout.splitlines()
+    assert "and nothing follows from its start" in first
+    assert second.startswith("segment 3: as claimed, ")
+
+
 def test_run_in_a_folder_is_checked_too(yard: Yard, published: dict[str, Any]) -> None:
     ended = yard.run("audit", published["folder"], "--segment", "2")
 
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("segment 2: as claimed, ")
+    assert ended.stdout.splitlines()[-1].startswith("segment 2: as claimed, ")
 
 
 @pytest.mark.parametrize(

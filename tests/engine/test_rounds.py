@@ -278,6 +278,16 @@ class TestCheats:
 
         assert training.merge(1, globe, sent) != run.states[self.MERGE + 1]
 
+    def test_round_that_nobody_was_in(self, open_rounds: Open) -> None:
+        """Who was away is told and not computed: it must not end a run."""
+        training = open_rounds(rounds_of("mlp"))
+        plan = training.plan
+        away = [absent_in(plan, slot, Absence.AWAY) for slot in range(plan.workers)]
+        merge = plan.segment(Merge(0))
+
+        with pytest.raises(StateError, match="nobody was in this round, and nobody diverged"):
+            training.recompute(merge, (training.start(), *away), {})
+
     def test_made_up_divergence(self, open_rounds: Open) -> None:
         """Whoever says that its part came to no number can be proven wrong."""
         manifest = rounds_of(workers=3)

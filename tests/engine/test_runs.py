@@ -15,6 +15,9 @@ from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 
+# Steps enough that a worker is still at them when somebody gets round to killing it.
+LONG = 120
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
@@ -112,7 +115,7 @@ def test_damaged_state_is_computed_again(files: Files, tmp_path: Path) -> None:
 
 
 def test_killed_worker_is_started_anew(files: Files, tmp_path: Path) -> None:
-    manifest = manifest_of("batch_norm")
+    manifest = manifest_of("batch_norm", until={"steps": LONG})
     undisturbed = run_local(manifest, files, tmp_path / "undisturbed")
     events: list[Event] = []
     kill = killing(0, 2)
@@ -145,7 +148,7 @@ def test_missing_data_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("slot", [0, 1], ids=["leader", "peer"])
 def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slot: int) -> None:
     """And what it computes is what one process computes that plays all of them."""
-    manifest = manifest_of("batch_norm", workers=2, until={"steps": 18})
+    manifest = manifest_of("batch_norm", workers=2, until={"steps": LONG})
     events: list[Event] = []
     kill = killing(slot, 3)
 
@@ -160,10 +163,29 @@ def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slo
     assert [event.root for event in events if isinstance(event, Ended)] == [
         journal.trace.root.hex()
     ] * 2
-    found = audit(tmp_path, files, range(6))
+    found = audit(tmp_path, files, range(0, LONG // 3, 7))
     assert [answer.state for answer in found.answers] == [
         entry.state for entry in journal.entries[1:]
     ]
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_worker_without_a_journal_takes_another_ones(
+    files: Files, tmp_path: Path, slot: int
+) -> None:
+    """And nothing of the run is lost, whichever worker it is."""
+    manifest = manifest_of("mlp", workers=2)
+    whole = run_local(manifest, files, tmp_path)
+    (tmp_path / "keep").write_text("the user's own")
+    folder = tmp_path if slot == 0 else tmp_path / "peers" / "1"
+    (folder / "journal.jsonl").unlink()
+
+    again = run_local(manifest, files, tmp_path)
+
+    assert again.entries == whole.entries
+    assert again.state(4) == whole.state(4)
+    assert (tmp_path / "keep").exists()
+    assert not (tmp_path / "peers" / "1" / "peers").exists()
 
 
 def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path) -> None:

@@ -151,3 +151,15 @@ def test_hostile_headers_are_refused(spec: Any) -> None:
 def test_unknown_dtypes_are_refused() -> None:
     with pytest.raises(StateError, match="tensor a has dtype complex64"):
         State({"a": np.zeros(1, np.complex64)})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("\\ud800", []), ("a", [0, 1 << 60])], ids=["surrogate", "size"]
+)
+def test_names_and_sizes_that_json_has_not_are_refused(name: str, shape: list[int]) -> None:
+    end = 0 if shape else 8
+    specs = f'"{name}": {{"dtype": "I64", "shape": {shape}, "data_offsets": [0, {end}]}}'
+    text = f'{{"__metadata__": {{"format": "trainyard-state/1"}}, {specs}}}'.encode()
+
+    with pytest.raises(StateError, match="it"):
+        State.decode(len(text).to_bytes(8, "little") + text + bytes(end), "it")

@@ -113,6 +113,8 @@ def audit(
     place.output.result(
         {
             "agrees": found.agrees,
+            "manifest": found.manifest,
+            "root": found.root,
             "start": {"claimed": found.claimed_start, "found": found.found_start},
             "segments": [{"agrees": one.agrees, **asdict(one)} for one in found.verdicts],
         },
@@ -123,11 +125,15 @@ def audit(
 
 
 def _verdicts(found: "Audit") -> Iterator[str]:
+    yield f"manifest {found.manifest}"
+    yield f"root     {found.root}"
     if not found.begins_right:
         yield f"the run begins with {found.claimed_start}, its manifest with {found.found_start}"
     for one in found.verdicts:
         said = f"as claimed, {one.found}"
-        if not one.agrees:
+        if one.found is None:
+            said = f"claimed {one.claimed}, and nothing follows from its start: {one.reason}"
+        elif not one.agrees:
             said = f"claimed {one.claimed}, found {one.found}"
         yield f"{one.title}: {said} ({one.seconds:.1f} s)"
 

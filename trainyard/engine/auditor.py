@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from trainyard.engine.errors import StateError
 from trainyard.engine.events import Failed, tell
 from trainyard.engine.leaves import Absence
 from trainyard.engine.state import State
@@ -54,14 +55,15 @@ class Start(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a segment came to."""
+    """What a segment came to; no state if what it starts from is none that a run can have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     event: Literal["answer"] = "answer"
     segment: int
-    state: str
+    state: str | None
     seconds: float
+    reason: str = ""
 
 
 def main() -> None:
@@ -80,11 +82,17 @@ def answer(audit: AuditJob) -> None:
     first = training.start(initial_weights(audit.job))
     _say(Start(state=first.hash.hex()))
     for segment, inputs in sorted(audit.segments.items()):
-        states = tuple(State.load(path) for path in inputs.states)
-        if manifest.plan.inputs_of(segment)[0] == 0:
-            states = (first, *states[1:])
         began = time.perf_counter()
-        state = _compute(training, segment, states, inputs)
+        try:
+            states = tuple(State.load(path) for path in inputs.states)
+            if manifest.plan.inputs_of(segment)[0] == 0:
+                states = (first, *states[1:])
+            state = _compute(training, segment, states, inputs)
+        except StateError as error:
+            # The bytes are those of the trace: who committed to them has committed to nonsense.
+            seconds = time.perf_counter() - began
+            _say(Answer(segment=segment, state=None, seconds=seconds, reason=str(error)))
+            continue
         seconds = time.perf_counter() - began
         if audit.states is not None:
             state.save(audit.states / f"{segment + 1:06}.safetensors")

@@ -33,7 +33,8 @@ class Counters:
         return {
             RUN + "step": np.asarray(self.step, np.int64),
             RUN + "stop": np.asarray(self.stop, np.int64),
-            RUN + "best": np.asarray(self.best, np.float64),
+            # One NaN of the many that there are.
+            RUN + "best": np.asarray(math.nan if math.isnan(self.best) else self.best, np.float64),
             RUN + "waited": np.asarray(self.waited, np.int64),
         }
 

@@ -5,12 +5,13 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from trainyard.engine.data import Data, prefetch
 from trainyard.engine.figures import Figures
 from trainyard.engine.order import Numbers
-from trainyard.engine.pieces import piece_of
+from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
 from trainyard.protocol.manifest import Source
 
@@ -22,7 +23,7 @@ class Evaluator:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._measure = tf.function(self._sums, autograph=False, reduce_retracing=True)
+        self._measure: Any = None
 
     def evaluate(self, source: Source, data: Data, numbers: Iterable[Numbers]) -> Figures:
         total = np.zeros(len(self._program.metrics) + 2)
@@ -30,6 +31,8 @@ class Evaluator:
         with closing(prefetch(data, numbers)) as batches:
             for batch in batches:
                 piece = piece_of(source, batch)
+                if self._measure is None:
+                    self._measure = self._function(piece)
                 sums = self._measure(list(piece.inputs), piece.target, piece.weight)
                 # Sums of sums are kept by the host in double precision, in one fixed order.
                 total += sums.numpy().astype(np.float64)
@@ -37,6 +40,15 @@ class Evaluator:
         *added, weight = total.tolist()
         loss, *metrics = (value / (weight or 1.0) for value in added)
         return Figures(loss, dict(zip(self._program.metrics, metrics, strict=True)), examples)
+
+    def _function(self, piece: Piece) -> Any:
+        """One function for batches of all sizes: which size came first must not matter."""
+
+        def spec(values: npt.NDArray[Any]) -> Any:
+            return tf.TensorSpec([None, *values.shape[1:]], values.dtype)
+
+        signature = [[spec(one) for one in piece.inputs], spec(piece.target), spec(piece.weight)]
+        return tf.function(self._sums, autograph=False, input_signature=signature)
 
     def _sums(self, inputs: Any, target: Any, weight: Any) -> Any:
         program = self._program

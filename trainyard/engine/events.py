@@ -9,7 +9,7 @@ from trainyard.engine.journal import Entry, Measured, Validated
 
 
 class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     slot: int = 0
 

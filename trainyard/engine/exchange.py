@@ -24,7 +24,7 @@ _HASH = "^[0-9a-f]{64}$"
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     round: int = Field(ge=0)
 

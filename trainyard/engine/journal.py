@@ -25,7 +25,7 @@ _MANIFEST, _JOURNAL, _STATES, _LOCK = "manifest.json", "journal.jsonl", "states"
 class Measured(BaseModel):
     """Figures, and on how many examples."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     loss: float
     metrics: dict[str, float] = {}
@@ -42,7 +42,7 @@ class Validated(Measured):
 class Entry(BaseModel):
     """A state of the trace; number 0 is the one before the first step."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     number: int = Field(ge=0)
     state: str = Field(pattern="^[0-9a-f]{64}$")
@@ -124,6 +124,11 @@ class Journal:
         lines = list(self._lines())
         self._cut(lines[count - 1][1] if count else 0)
         self.entries = self.entries[:count]
+
+    def adopt(self, other: "Journal") -> None:
+        """Take all states over from the journal of another worker of the same run."""
+        for entry in other.entries:
+            self.append(entry, other.state(entry.number))
 
     def path_of(self, number: int) -> Path:
         return self._states / f"{number:06}.safetensors"

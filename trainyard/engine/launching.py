@@ -26,6 +26,8 @@ _MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
 _LOG = "supervisor.log"
 EXCHANGE = "exchange"
 _END_S = 10.0
+_KEPT = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "TERM", "TMPDIR", "USER", "VIRTUAL_ENV"})
+_KEPT_PREFIXES = ("LC_", "PYTHON", "TRAINYARD_", "XDG_")
 _MODES = ("single", "sync", "rounds")
 
 
@@ -60,7 +62,13 @@ def run_local(
                 on_event(event)
             if isinstance(event, Failed) and not event.lost_peer:
                 raise RunError(event.reason)
-    return Journal.read(folder)
+    journal = Journal.read(folder)
+    if len(journal.entries) != manifest.plan.segments + 1:
+        raise RunError(
+            f"the run ended after {len(journal.entries) - 1} of {manifest.plan.segments} segments; "
+            "run it again to go on"
+        )
+    return journal
 
 
 @contextlib.contextmanager
@@ -73,6 +81,7 @@ def processes(module: str, job: Path, log: Path) -> Iterator[Iterator[bytes]]:
             stdout=subprocess.PIPE,
             stderr=errors,
             preexec_fn=dying_with_parent(),
+            env=_plain_environment(),
             # Ctrl-C is for this process, which then ends its child in order.
             start_new_session=True,
         )
@@ -90,15 +99,24 @@ def processes(module: str, job: Path, log: Path) -> Iterator[Iterator[bytes]]:
             child.stdout.close()
 
 
+def _plain_environment() -> dict[str, str]:
+    """Of what the user has set only what cannot change a bit.
+
+    TensorFlow, its libraries and the C library's loader take switches from the environment.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+
+
 def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
     if child.stdout is None:
         raise TypeError("a child's output is a pipe")
-    failed = False
-    for line in child.stdout:
-        failed = failed or b'"event":"failed"' in line
-        yield line
+    yield from child.stdout
     status = child.wait()
-    if status != 0 and not failed:
+    if status != 0:
         ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "failed"
         raise RunError(f"the process of the run {ending}; see {log}: {_last_line(log)}")
 

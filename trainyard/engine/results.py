@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,7 +18,6 @@ from trainyard.engine.auditor import Inputs
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import fetch_files
-from trainyard.engine.state import State
 from trainyard.engine.worker import MODEL
 from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 from trainyard.protocol.trace import Trace
@@ -62,8 +62,10 @@ class Verdict:
     segment: int
     title: str
     claimed: str
-    found: str
+    # None if what the segment starts from is no state that a run can have, with the reason.
+    found: str | None
     seconds: float
+    reason: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -74,6 +76,9 @@ class Verdict:
 class Audit:
     """What was found of a run. To begin with another state than the manifest is a wrong too."""
 
+    # What was audited, to be compared with what was asked for.
+    manifest: str
+    root: str
     claimed_start: str
     found_start: str
     verdicts: tuple[Verdict, ...]
@@ -117,13 +122,14 @@ def audit_result(
     """Recompute segments of a published run; what is fetched for that is kept in `folder`."""
     manifest = Manifest.parse(_read(content, result.child(_MANIFEST), 1 << 20))
     trace = _read_trace(content, result).checked(manifest)
-    wanted = sorted(set(segments))
+    wanted = set(segments)
     for segment in wanted:
         if not 0 <= segment < trace.segments:
             raise RunError(f"there is no segment {segment}: the run has {trace.segments}")
+    wanted = with_end(manifest, [state.hex() for state in trace.states], wanted)
     files = fetch_files(manifest, content, folder, progress=progress)
     evidence = _Evidence(content, result, manifest, trace, folder, progress)
-    inputs = {segment: evidence.fetch(segment) for segment in wanted}
+    inputs = {segment: evidence.fetch(segment) for segment in sorted(wanted)}
     states = [state.hex() for state in trace.states]
     return _audit(manifest, states, recompute(manifest, files, inputs))
 
@@ -159,7 +165,7 @@ class _Evidence:
         for part in f"{name}.safetensors".split("/"):
             place = place.child(part)
         self.content.get(place, path, progress=self.progress)
-        if State.load(path).hash.hex() != digest:
+        if sha256(path.read_bytes()).hexdigest() != digest:
             path.unlink()
             raise RunError(
                 f"the run serves another state before segment {segment} than its trace names"
@@ -180,10 +186,12 @@ def audit_folder(
     manifest = Manifest.parse(journal.manifest)
     files = fetch_files(manifest, content, folder, progress=progress)
     states = [entry.state for entry in journal.entries]
-    wanted = sorted(set(segments))
+    wanted = set(segments)
     for segment in wanted:
         if segment + 1 >= len(states):
             raise RunError(f"segment {segment} is not computed yet: the run has {len(states) - 1}")
+    wanted = with_end(manifest, states, wanted)
+    for segment in wanted:
         numbers, _ = sources_of(manifest, segment, states)
         for number in numbers:
             journal.state(number)
@@ -191,8 +199,23 @@ def audit_folder(
     return _audit(manifest, states, recompute(manifest, files, inputs))
 
 
+def with_end(manifest: Manifest, states: Sequence[str], segments: set[int]) -> set[int]:
+    """The segments, and the one that ended the run if one of them only repeats its end.
+
+    Else one wrong segment, which says that the run was over, would make all after it right.
+    """
+    if isinstance(manifest.plan, RoundsPlan):
+        return segments
+    if not any(states[segment] == states[segment + 1] for segment in segments):
+        return segments
+    end = states.index(states[-1])
+    return segments | {max(end - 1, 0)}
+
+
 def _audit(manifest: Manifest, states: Sequence[str], found: Recomputed) -> Audit:
     return Audit(
+        manifest=manifest.digest.hex(),
+        root=Trace([bytes.fromhex(state) for state in states]).root.hex(),
         claimed_start=states[0],
         found_start=found.start,
         verdicts=tuple(
@@ -202,6 +225,7 @@ def _audit(manifest: Manifest, states: Sequence[str], found: Recomputed) -> Audi
                 states[one.segment + 1],
                 one.state,
                 one.seconds,
+                one.reason,
             )
             for one in found.answers
         ),

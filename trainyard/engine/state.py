@@ -102,7 +102,10 @@ class State:
         tensors: dict[str, Tensor] = {}
         for name, spec in header.items():
             tensors[name] = _tensor(data, start, name, spec, where)
-        state = cls(tensors)
+        try:
+            state = cls(tensors)
+        except ValueError as error:
+            raise StateError(f"{where} has a name or a size that no state has") from error
         if state.size != len(data) or state._header != data[:start]:
             raise StateError(f"{where} is a safetensors file, but not in the one form of a state")
         return state

@@ -7,7 +7,6 @@ are then started anew from the last segment that all of them have, which gives t
 import contextlib
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -60,13 +59,13 @@ def main() -> None:
     jobs = given.jobs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
+        if len(jobs) > 1:
+            seclude()
         if given.run is not None:
             from trainyard.engine.coordinator import coordinate
 
             coordinate(jobs, given.run, given.deadline_s)
             return
-        if len(jobs) > 1:
-            seclude()
         supervise(jobs)
     except TrainyardError as error:
         tell(Failed(reason=str(error)))
@@ -133,8 +132,7 @@ def align(jobs: tuple[Job, ...]) -> int:
             journal.rewind(kept)
     for journal in journals:
         if source is not None and not journal.entries:
-            shutil.rmtree(journal.folder)
-            shutil.copytree(source.folder, journal.folder)
+            journal.adopt(source)
     return kept
 
 
@@ -214,7 +212,6 @@ def started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
             stdout=subprocess.PIPE,
             stderr=log,
             preexec_fn=dying_with_parent(),
-            env=_environment(),
         )
     try:
         yield worker
@@ -222,13 +219,6 @@ def started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
         worker.kill()
         worker.wait()
         output_of(worker).close()
-
-
-def _environment() -> dict[str, str]:
-    """No proxy stands between workers on one machine."""
-    return {
-        name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
-    }
 
 
 def output_of(worker: "subprocess.Popen[bytes]") -> IO[bytes]:
