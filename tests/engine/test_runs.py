@@ -165,7 +165,7 @@ def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slo
     ] * 2
     found = audit(tmp_path, files, range(0, LONG // 3, 7))
     assert [answer.state for answer in found.answers] == [
-        entry.state for entry in journal.entries[1:]
+        entry.state for entry in journal.entries[1::7]
     ]
 
 
@@ -182,7 +182,7 @@ def test_worker_without_a_journal_takes_another_ones(
 
     again = run_local(manifest, files, tmp_path)
 
-    assert again.entries == whole.entries
+    assert again.trace.states == whole.trace.states
     assert again.state(4) == whole.state(4)
     assert (tmp_path / "keep").exists()
     assert not (tmp_path / "peers" / "1" / "peers").exists()
