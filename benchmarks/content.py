@@ -147,9 +147,8 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], EpochTimes]:
         add = measure_add(file, folder, turns)
         read = measure_read(node.api_url, kubo, file, turns)
         small = measure_small_files(kubo, folder, min(turns, 3))
-        processes, rounds = (2, 1) if quick else (turns, 2)
-        cid = kubo.add(records).cid
-        epochs = time_epochs(cid, records, node.api_url, folder, processes, rounds)
+        processes = 2 if quick else turns
+        epochs = time_epochs(kubo.add(records).cid, records, node.api_url, folder, processes)
     rss = measure_stream_rss_mb(_STREAM_BYTES, folder)
     return [
         Figure("tfrecord_cold_ratio", "TFRecord epoch, cold ÷ local disk", epochs.cold_ratio, 1.3),

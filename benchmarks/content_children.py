@@ -70,10 +70,8 @@ def _idx(
     return np.frombuffer(data, dtype=np.uint8, offset=header_bytes)
 
 
-def time_epochs(
-    cid: Cid, local: Path, kubo: str, folder: Path, turns: int, rounds: int
-) -> EpochTimes:
-    """Each turn is a TensorFlow process with an empty cache: local, cold, and rounds of warm."""
+def time_epochs(cid: Cid, local: Path, kubo: str, folder: Path, turns: int) -> EpochTimes:
+    """Each turn is a TensorFlow process with an empty cache: local, cold, warm."""
     told = []
     for turn in range(turns):
         environment = {
@@ -83,7 +81,7 @@ def time_epochs(
             "IPTF_CACHE": str(folder / f"epoch-cache{turn}"),
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
-        answer = _run_child(["epoch", str(cid), str(local), str(rounds)], environment)
+        answer = _run_child(["epoch", str(cid), str(local)], environment)
         told.append(json.loads(answer))
     return EpochTimes(*([each[name] for each in told] for name in ("local", "cold", "warm")))
 
@@ -105,7 +103,7 @@ def _run_child(arguments: list[str], environment: dict[str, str]) -> str:
     return child.stdout.strip().splitlines()[-1]
 
 
-def _epoch(cid: str, local: str, rounds: int) -> None:
+def _epoch(cid: str, local: str) -> None:
     import time
 
     import tensorflow as tf
@@ -137,7 +135,7 @@ def _epoch(cid: str, local: str, rounds: int) -> None:
     remote = f"ipfs://{cid}"
     times = {"local": [epoch(local)], "cold": [epoch(remote)], "warm": []}
     times["local"].append(epoch(local))
-    for _ in range(rounds):
+    for _ in range(2):
         times["warm"] += [epoch(remote), epoch(remote)]
         times["local"] += [epoch(local), epoch(local)]
     print(json.dumps({name: statistics.median(each) for name, each in times.items()}))
@@ -176,6 +174,6 @@ def _stream(size: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "epoch":
-        _epoch(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        _epoch(sys.argv[2], sys.argv[3])
     else:
         _stream(int(sys.argv[2]), Path(sys.argv[3]))
