@@ -147,7 +147,7 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], EpochTimes]:
         add = measure_add(file, folder, turns)
         read = measure_read(node.api_url, kubo, file, turns)
         small = measure_small_files(kubo, folder, min(turns, 3))
-        processes = 3 if quick else turns
+        processes = 2 if quick else turns
         epochs = time_epochs(kubo.add(records).cid, records, node.api_url, folder, processes)
     rss = measure_stream_rss_mb(_STREAM_BYTES, folder)
     return [
