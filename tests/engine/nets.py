@@ -105,3 +105,11 @@ def manifest_of(net: str = "mlp", records: int = RECORDS, **changes: Any) -> Man
             "training": training,
         }
     )
+
+
+def rounds_manifest_of(net: str, workers: int) -> Manifest:
+    """Two rounds, with deltas that are rounded to eight bits."""
+    rounds = {"local_steps": 2, "compression": "int8"}
+    return manifest_of(
+        net, mode="rounds", workers=workers, until={"steps": 4}, rounds=rounds, steps_per_segment=2
+    )

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.nets import NETS, manifest_of, write_data
+from tests.engine.nets import NETS, manifest_of, rounds_manifest_of, write_data
 from trainyard.engine.data import open_folder
 from trainyard.engine.program import build
+from trainyard.engine.rounds import RoundsTraining
+from trainyard.engine.state import State
 from trainyard.engine.training import Material, Training
+from trainyard.protocol.manifest import Local
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,11 +44,29 @@ def hashes_of_one_process(net: str, workers: int, folder: Path) -> list[str]:
     return [state.hash.hex() for state in states]
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4, 8])
+def hashes_of_rounds(net: str, workers: int, folder: Path) -> list[str]:
+    manifest = rounds_manifest_of(net, workers)
+    data = open_folder(manifest.data.train, folder)
+    training = RoundsTraining(manifest, build(manifest), Material(data))
+    globes = [training.start()]
+    own: dict[int, State | None] = dict.fromkeys(range(workers))
+    for number in range(training.plan.rounds):
+        deltas: dict[int, State] = {}
+        for slot in range(workers):
+            part = training.local(Local(number, slot), globes[-1], own[slot])
+            assert part.delta is not None
+            own[slot], deltas[slot] = part.state, part.delta
+        globes.append(training.merge(number, globes[-1], deltas))
+    return [globe.hash.hex() for globe in globes]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
 def test_one_process_finds_what_the_cluster_found(workers: int, tmp_path: Path) -> None:
     write_data(tmp_path)
 
     told = hashes_of_cluster(workers, tmp_path)
 
     assert told == [told[0]] * workers
-    assert told[0] == {net: hashes_of_one_process(net, workers, tmp_path) for net in NETS}
+    found = {net: hashes_of_one_process(net, workers, tmp_path) for net in NETS}
+    in_rounds = {f"{net} in rounds": hashes_of_rounds(net, workers, tmp_path) for net in NETS}
+    assert told[0] == found | in_rounds
