@@ -38,12 +38,14 @@ def run_local(
     on_event: Callable[[Event], None] | None = None,
     *,
     deadline_s: float | None = None,
+    pinned: bool = False,
 ) -> Journal:
     """Run all workers of the manifest here, or go on with the run that `folder` holds.
 
     Returns the journal of the run. If this process is killed, the same call goes on from the last
     finished segment. In mode rounds, `deadline_s` after one worker is done with a round those that
-    are not are left out of it; without, all are waited for that are not lost.
+    are not are left out of it; without, all are waited for that are not lost. `pinned` gives each
+    worker one core of its own, as far as there are any.
     """
     if manifest.training.mode not in _MODES:
         raise RunError(
@@ -51,7 +53,7 @@ def run_local(
             + ", ".join(_MODES)
         )
     folder = folder.resolve()
-    jobs = _jobs(manifest, files, folder)
+    jobs = _jobs(manifest, files, folder, pinned=pinned)
     path = folder / _JOBS
     run = folder if manifest.training.mode == "rounds" else None
     path.write_text(Jobs(jobs=jobs, run=run, deadline_s=deadline_s).model_dump_json())
@@ -129,11 +131,12 @@ def _last_line(path: Path) -> str:
     return lines[-1] if lines else "it says nothing"
 
 
-def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
+def _jobs(manifest: Manifest, files: Files, folder: Path, *, pinned: bool) -> tuple[Job, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     Journal.open(folder, manifest.canonical)
     workers = manifest.training.workers
     rounds = manifest.training.mode == "rounds"
+    cores = sorted(os.sched_getaffinity(0))
     peers: tuple[str, ...] = ()
     if workers > 1 and not rounds:
         peers = tuple(f"127.0.0.1:{_FIRST_PORT + slot}" for slot in range(workers))
@@ -149,6 +152,7 @@ def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
             slot=slot,
             peers=peers,
             exchange=folder / EXCHANGE if rounds else None,
+            core=cores[slot % len(cores)] if pinned else None,
         )
         for slot in range(workers)
     )

@@ -49,10 +49,14 @@ class Job(BaseModel):
     peers: tuple[str, ...] = ()
     # The folder in which the workers of rounds meet.
     exchange: Path | None = None
+    # The one core that it may use; any if not given.
+    core: int | None = None
 
 
 def main() -> None:
     job = Job.model_validate_json(Path(sys.argv[1]).read_bytes())
+    if job.core is not None:
+        os.sched_setaffinity(0, {job.core})
     try:
         work(job)
     except TrainyardError as error:
