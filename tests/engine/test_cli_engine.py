@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from tests.engine.nets import manifest_of, write_data
+from trainyard.cli.engine import _report
+from trainyard.engine.costs import step_bytes
 from trainyard.engine.results import TraceList
 from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
@@ -83,6 +86,31 @@ def test_run_leaves_a_model_that_keras_loads(yard: Yard, published: dict[str, An
     assert published["tested"]["examples"] == 96
     assert published["tested"]["metrics"].keys() == {"accuracy"}
     assert list((folder / "tensorboard").iterdir())
+
+
+def test_costs_of_all_workers_are_told(published: dict[str, Any]) -> None:
+    """The first worker's are in the states, and the other's are about the same."""
+    sent = 2 * published["steps"] * step_bytes(manifest_of("batch_norm", workers=2))
+    first, *states = published["states"]
+
+    assert published["sent_bytes"] == sent
+    assert [2 * one["sent_bytes"] * 4 for one in states] == [sent] * 4
+    assert first["energy"] is None
+    own_j = sum(one["energy"]["joules"] for one in states)
+    assert own_j > 0
+    assert published["energy_j_estimated"] > own_j
+    told = list(_report(published, []))
+    assert f"sent      {sent:,} bytes between workers" in told
+    assert any(
+        re.fullmatch(r"energy    [0-9,.]+ J, estimated \(codecarbon, by .+\)", line)
+        for line in told
+    )
+
+
+def test_nothing_is_said_of_energy_that_nobody_knows(published: dict[str, Any]) -> None:
+    told = _report({**published, "energy_j_estimated": None, "energy_estimated_by": []}, [])
+
+    assert not any("energy" in line for line in told)
 
 
 def test_strangers_check_a_published_run(yard: Yard, published: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
 _RUNS = Path("trainyard-runs")
+_BASES = {"rapl": "by RAPL", "tdp": "by TDP", "default": "by 4 W a core"}
 
 
 @at_place
@@ -48,6 +49,7 @@ def run(
 
     A run that was interrupted goes on where it was.
     """
+    from trainyard.engine.costs import Costs
     from trainyard.engine.launching import run_local
     from trainyard.engine.material import fetch_files
     from trainyard.engine.results import publish as publish_run
@@ -64,7 +66,7 @@ def run(
         if publish:
             with place.output.progress("publishing") as bar:
                 cid = publish_run(journal, content, progress=bar)
-    last = journal.entries[-1]
+    last, costs = journal.entries[-1], Costs.of(journal)
     document = {
         "folder": str(folder),
         "manifest": wanted.digest.hex(),
@@ -74,7 +76,9 @@ def run(
         "stopped": last.stop.name.lower(),
         "train_s": sum(entry.train_s for entry in journal.entries),
         "trace_s": sum(entry.trace_s for entry in journal.entries),
-        "sent_bytes": sum(entry.sent_bytes for entry in journal.entries),
+        "sent_bytes": costs.sent_bytes,
+        "energy_j_estimated": costs.energy_j,
+        "energy_estimated_by": list(costs.energy_by),
         "tested": None if tested is None else tested.model_dump(mode="json"),
         "states": [entry.model_dump(mode="json") for entry in journal.entries],
         "cid": None if cid is None else str(cid),
@@ -181,7 +185,10 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
         yield f"stopped   {document['stopped']}"
     yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
     if document["sent_bytes"]:
-        yield f"sent      {document['sent_bytes']:,} bytes of deltas between workers"
+        yield f"sent      {document['sent_bytes']:,} bytes between workers"
+    if document["energy_j_estimated"] is not None:
+        basis = " and ".join(_BASES[one] for one in document["energy_estimated_by"])
+        yield f"energy    {document['energy_j_estimated']:,.1f} J, estimated (codecarbon, {basis})"
     yield f"trace     {document['segments']} segments, root {document['root']}"
     yield f"folder    {document['folder']}"
     if document["cid"]:

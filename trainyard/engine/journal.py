@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainyard.engine.counting import Stop
+from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.state import State, sync_folder
 from trainyard.protocol.trace import Trace
@@ -52,8 +53,10 @@ class Entry(BaseModel):
     validated: tuple[Validated, ...] = ()
     train_s: float = 0.0
     trace_s: float = 0.0
-    # To all other workers together; counted in mode rounds.
+    # By this worker, to all others together.
     sent_bytes: int = 0
+    # By this worker's process, as far as that can be estimated.
+    energy: Energy | None = None
 
 
 class Journal:

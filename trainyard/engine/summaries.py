@@ -19,6 +19,8 @@ class Summaries:
                 self._scalars("", entry.trained.loss, entry.trained.metrics, entry.step)
                 pace = entry.trained.examples / entry.train_s if entry.train_s else 0.0
                 tf.summary.scalar("examples_per_s", pace, step=entry.step)
+            if entry.energy is not None:
+                tf.summary.scalar("energy_j_estimated", entry.energy.joules, step=entry.step)
             for one in entry.validated:
                 self._scalars("val_", one.loss, one.metrics, one.step + 1)
         self._writer.flush()

@@ -19,6 +19,7 @@ from typing import IO
 from pydantic import BaseModel, ConfigDict
 
 from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.energy import find_power
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import (
     Ended,
@@ -56,11 +57,12 @@ class Jobs(BaseModel):
 
 def main() -> None:
     given = Jobs.model_validate_json(Path(sys.argv[1]).read_bytes())
-    jobs = given.jobs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        if len(jobs) > 1:
+        if len(given.jobs) > 1:
             seclude()
+        power = find_power()
+        jobs = tuple(job.model_copy(update={"power": power}) for job in given.jobs)
         if given.run is not None:
             from trainyard.engine.coordinator import coordinate
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from trainyard.engine.costs import step_bytes
+from trainyard.engine.energy import Energy, Meter, Power
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
 from trainyard.engine.figures import Figures, Sums
@@ -51,6 +53,8 @@ class Job(BaseModel):
     exchange: Path | None = None
     # The one core that it may use; any if not given.
     core: int | None = None
+    # What this machine takes, if that is known.
+    power: Power | None = None
 
 
 def main() -> None:
@@ -163,11 +167,14 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     else:
         state = journal.state(len(journal.entries) - 1)
     telling = Telling(job.slot, manifest.training.batch)
+    meter = Meter(job.power)
     with _summarising(job) as summarise:
         for segment in range(len(journal.entries) - 1, plan.segments):
             outcome = training.run(segment, state, telling)
+            steps = _step(outcome.state) - _step(state)
             state = outcome.state
-            entry = _entry(outcome)
+            sent_bytes = steps * step_bytes(manifest) if job.peers else 0
+            entry = _entry(outcome, sent_bytes, meter.take())
             journal.append(entry, state)
             tell(Finished(slot=job.slot, entry=entry))
             summarise(entry)
@@ -221,17 +228,23 @@ class Telling:
             self._since = 0
 
 
-def _entry(outcome: "Outcome") -> Entry:
+def _entry(outcome: "Outcome", sent_bytes: int, energy: Energy | None) -> Entry:
     return Entry(
         number=outcome.segment + 1,
         state=outcome.state.hash.hex(),
-        step=int(outcome.state.tensors["run/step"]),
+        step=_step(outcome.state),
         stop=outcome.stop,
         trained=None if outcome.figures is None else measured(outcome.figures),
         validated=validated(outcome.evaluations),
         train_s=outcome.train_s,
         trace_s=outcome.trace_s,
+        sent_bytes=sent_bytes,
+        energy=energy,
     )
+
+
+def _step(state: State) -> int:
+    return int(state.tensors["run/step"])
 
 
 def measured(figures: Figures) -> Measured:

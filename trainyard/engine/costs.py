@@ -1,0 +1,49 @@
+"""What a run costs beside time: bytes between its workers, and energy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainyard.engine.energy import Basis
+from trainyard.engine.journal import Entry, Journal
+from trainyard.protocol.manifest import Manifest
+
+_FLOAT_BYTES = 4
+# Beside the metrics: the loss, and what the examples weigh.
+_OTHER_SUMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Of all workers together, for the segments that were kept. Energy is an estimate."""
+
+    sent_bytes: int
+    energy_j: float | None
+    energy_by: tuple[Basis, ...]
+
+    @classmethod
+    def of(cls, journal: Journal) -> "Costs":
+        entries = list(_all_entries(journal))
+        energies = [entry.energy for entry in entries if entry.energy is not None]
+        return cls(
+            sent_bytes=sum(entry.sent_bytes for entry in entries),
+            energy_j=sum(one.joules for one in energies) if energies else None,
+            energy_by=tuple(sorted({one.by for one in energies})),
+        )
+
+
+def step_bytes(manifest: Manifest) -> int:
+    """What a worker of mode sync sends in a step: its vector, to each of the others.
+
+    The vector is the gradients, the weights that are not trained, and the sums of the figures.
+    """
+    sums = len(manifest.training.metrics) + _OTHER_SUMS
+    vector = (manifest.model.parameters + sums) * _FLOAT_BYTES
+    return vector * (manifest.training.workers - 1)
+
+
+def _all_entries(journal: Journal) -> Iterator[Entry]:
+    """Workers of mode sync keep a journal each; those of rounds are all in the one of the run."""
+    yield from journal.entries
+    for folder in sorted((journal.folder / "peers").glob("*")):
+        if (folder / "manifest.json").exists():
+            yield from Journal.read(folder).entries
