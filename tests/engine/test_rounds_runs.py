@@ -110,6 +110,11 @@ def test_run_is_told_kept_and_found_again(
     assert sent[0::3] == [0] * (ROUNDS + 1)
     assert len(set(sent[1::3] + sent[2::3])) == 1
     assert sent[1] > 2 * (144 * 24 + 24 * 10)
+    assert [entry.energy is not None for entry in journal.entries[1:]] == [
+        True,
+        True,
+        False,
+    ] * ROUNDS
     answers = audit(journal.folder, files, range(3 * ROUNDS)).answers
     assert [one.state for one in answers] == [entry.state for entry in journal.entries[1:]]
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from trainyard.engine.energy import Energy
 from trainyard.engine.errors import StateError
 from trainyard.engine.journal import Measured, write_whole
 from trainyard.engine.leaves import Absence
@@ -48,6 +49,7 @@ class Offer(_Document):
     trained: Measured | None = None
     train_s: float = 0.0
     trace_s: float = 0.0
+    energy: Energy | None = None
 
 
 class Decision(_Document):

@@ -157,6 +157,7 @@ class RoundLog:
             train_s=offer.train_s,
             trace_s=offer.trace_s,
             sent_bytes=offer.delta_bytes * (self.plan.workers - 1),
+            energy=offer.energy,
         )
         self._journal.append(entry, self._exchange.path_of(offer.leaf))
         return entry

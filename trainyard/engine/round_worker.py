@@ -6,6 +6,7 @@ has goes there, so it can be killed at any moment and started anew on any machin
 
 from pathlib import Path
 
+from trainyard.engine.energy import Meter
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Merged, Offered, Started, tell
 from trainyard.engine.exchange import Call, End, Exchange, Offer, pause, wait_for
@@ -46,6 +47,8 @@ class _RoundWorker:
         share = training.manifest.training.batch // training.manifest.training.workers
         self._telling = Telling(job.slot, share)
         self._summaries = Summaries(job.folder / SUMMARIES)
+        # A merge is paid for with the part that follows it.
+        self._meter = Meter(job.power)
         # The last global state and our last leaf, so as not to read what we wrote.
         self._held: dict[str, State] = {}
 
@@ -101,6 +104,7 @@ class _RoundWorker:
             trained=None if part.figures is None else measured(part.figures),
             train_s=part.train_s,
             trace_s=part.trace_s,
+            energy=self._meter.take(),
         )
         self._exchange.post(offer)
         self._held[offer.leaf] = part.state
@@ -156,6 +160,7 @@ class _RoundWorker:
             step=last,
             trained=offer.trained,
             train_s=offer.train_s,
+            energy=offer.energy,
         )
         self._summaries.write(entry)
 
