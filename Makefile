@@ -178,6 +178,10 @@ bench-content: kubo ## Verified content beside the unverified and the local
 bench-tolerance: setup ## Honest machines beside cheats, where bits cannot be compared
 	@$(PYTHON) -m benchmarks.tolerance
 
+.PHONY: bench-nets
+bench-nets: setup ## Six networks on MNIST, by Keras and by each mode of the engine
+	@$(PYTHON) -m benchmarks.mnist_nets
+
 .PHONY: help
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
