@@ -335,11 +335,11 @@ print(data.in_memory, total, peak() - before)
 """
 
 
-@pytest.mark.parametrize(("kind", "count"), [("npz", 4_800), ("tfrecord", 1_600)])
+@pytest.mark.parametrize(("kind", "count"), [("npz", 80_000), ("tfrecord", 1_600)])
 def test_set_larger_than_memory_is_streamed(
     content: Content, tmp_path: Path, kind: str, count: int
 ) -> None:
-    """300 and 100 MB, of which 64 may be taken."""
+    """5 GB and 100 MB, of which 64 MB may be taken."""
     folder = tmp_path / "set"
     arrays: Arrays = {
         "image": np.broadcast_to(np.uint8(1), (count, 64 << 10)),
