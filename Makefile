@@ -174,6 +174,10 @@ bench-gas: setup ## Gas of whole task lives, beside iExec PoCo
 bench-content: kubo ## Verified content beside the unverified and the local
 	@$(PYTHON) -m benchmarks.content
 
+.PHONY: bench-engine
+bench-engine: setup ## Training with a trace beside Keras' own, and two workers beside one
+	@$(PYTHON) -m benchmarks.engine
+
 .PHONY: bench-tolerance
 bench-tolerance: setup ## Honest machines beside cheats, where bits cannot be compared
 	@$(PYTHON) -m benchmarks.tolerance

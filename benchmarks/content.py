@@ -6,21 +6,16 @@ Each figure is a ratio against a baseline measured in the same run, turn by turn
 noisy: medians over the turns count. The node is a private Kubo on loopback.
 """
 
-import json
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import urllib3
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.content_children import (
     RECORDS,
@@ -29,6 +24,7 @@ from benchmarks.content_children import (
     time_epochs,
     write_mnist_records,
 )
+from benchmarks.reporting import Figure, report
 from trainyard.content.build import build_file
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
@@ -42,21 +38,6 @@ _FILE_BYTES = 100 * MIB
 _SMALL_FILES = 2_000
 _STREAM_BYTES = 2_000_000_000
 _EPOCH_ROUNDS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One claim: what was measured, and what it has to be."""
-
-    name: str
-    what: str
-    value: float
-    goal: float
-    at_least: bool = False
-
-    @property
-    def met(self) -> bool:
-        return self.value >= self.goal if self.at_least else self.value <= self.goal
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -170,14 +151,7 @@ def main() -> None:
         figures, epochs = measure(folder, quick=options.quick)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    table = Table(title="Verified content", caption=f"{RECORDS:,} records; {epochs.told}")
-    for heading in ("", "measured", "goal", ""):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for figure in figures:
-        bound = f"{'≥' if figure.at_least else '≤'} {figure.goal:g}"
-        table.add_row(figure.what, f"{figure.value:.3g}", bound, "met" if figure.met else "MISSED")
-    Console(width=None if sys.stdout.isatty() else 100).print(table)
-    print(json.dumps({figure.name: round(figure.value, 4) for figure in figures}))
+    report("Verified content", figures, f"{RECORDS:,} records; {epochs.told}")
 
 
 if __name__ == "__main__":

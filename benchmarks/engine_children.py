@@ -1,0 +1,135 @@
+"""The processes that `benchmarks.engine` sets against each other: each takes a turn when told to.
+
+    python -m benchmarks.engine_children ours|fit MANIFEST RECORDS
+
+A line on its input is a turn; it answers with a line of JSON. One turn is one segment.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from trainyard.engine.journal import Entry, Journal
+from trainyard.engine.state import State
+from trainyard.protocol.manifest import Manifest
+
+if TYPE_CHECKING:
+    from trainyard.engine.training import Training
+
+
+class Turn(BaseModel):
+    """What a segment took. Those of `fit` have no trace, and are not replayed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float
+    trace_s: float = 0.0
+    replay_s: float = 0.0
+
+
+def main() -> None:
+    kind, manifest, records = (
+        sys.argv[1],
+        Manifest.parse(Path(sys.argv[2]).read_bytes()),
+        sys.argv[3],
+    )
+    with tempfile.TemporaryDirectory(prefix="trainyard-bench-", dir=records) as name:
+        turn = (
+            _fit(manifest, Path(records))
+            if kind == "fit"
+            else _ours(manifest, Path(records), Path(name))
+        )
+        # The first one of each makes its functions.
+        turn()
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            print(turn().model_dump_json(), flush=True)
+
+
+def _ours(manifest: Manifest, records: Path, folder: Path) -> Callable[[], Turn]:
+    """The engine as a worker runs it: a segment, its state's hash, and both on disk."""
+    from trainyard.engine import runtime
+
+    runtime.start(manifest.training.threads)
+
+    from trainyard.engine.data import open_folder
+    from trainyard.engine.program import build
+    from trainyard.engine.training import Material, Training
+
+    data = open_folder(manifest.data.train, records)
+    training = Training(manifest, build(manifest), Material(data))
+    journal = Journal.open(folder, manifest.canonical)
+    state = training.start()
+    journal.append(Entry(number=0, state=state.hash.hex(), step=0), state)
+
+    def turn() -> Turn:
+        nonlocal state
+        segment = len(journal.entries) - 1
+        began = time.perf_counter()
+        outcome = training.run(segment, state)
+        state = outcome.state
+        trained = time.perf_counter()
+        digest, step = state.hash.hex(), int(state.tensors["run/step"])
+        journal.append(Entry(number=segment + 1, state=digest, step=step), state)
+        ended = time.perf_counter()
+        return Turn(
+            seconds=ended - began,
+            trace_s=outcome.trace_s + ended - trained,
+            replay_s=_replay(training, journal, segment),
+        )
+
+    return turn
+
+
+def _replay(training: "Training", journal: Journal, segment: int) -> float:
+    """What an auditor does for a segment, in a process that has computed one before."""
+    began = time.perf_counter()
+    before = State.load(journal.path_of(segment))
+    found = training.run(segment, before).state.hash.hex()
+    seconds = time.perf_counter() - began
+    if found != journal.entries[segment + 1].state:
+        raise RuntimeError(f"segment {segment} came out differently")
+    return seconds
+
+
+def _fit(manifest: Manifest, records: Path) -> Callable[[], Turn]:
+    """Keras as it is, with the same kernels and as many threads, but free in what it orders."""
+    import os
+
+    os.environ.update(TF_ENABLE_ONEDNN_OPTS="1", TF_CPP_MIN_LOG_LEVEL="2")
+    import keras
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(manifest.training.threads)
+
+    from trainyard.engine.program import build
+
+    program = build(manifest)
+    program.model.compile(
+        optimizer=program.optimizer,
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    batch = manifest.training.batch
+    taken = np.arange(batch * manifest.training.steps_per_segment) % manifest.data.train.records
+    source = manifest.data.train
+    images, labels = (
+        np.load(records / f"{name}.npy")[taken] for name in (source.inputs[0], source.target)
+    )
+
+    def turn() -> Turn:
+        began = time.perf_counter()
+        program.model.fit(images, labels, batch_size=batch, epochs=1, verbose=0)
+        return Turn(seconds=time.perf_counter() - began)
+
+    return turn
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""How a benchmark tells what it found: a table for people, and last one line of JSON."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One claim: what was measured, and what it has to be."""
+
+    name: str
+    what: str
+    value: float
+    goal: float
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
+
+
+def report(title: str, figures: Iterable[Figure], caption: str) -> None:
+    figures = list(figures)
+    table = Table(title=title, caption=caption)
+    for heading in ("", "measured", "goal", ""):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for figure in figures:
+        bound = f"{'≥' if figure.at_least else '≤'} {figure.goal:.3g}"
+        table.add_row(figure.what, f"{figure.value:.3g}", bound, "met" if figure.met else "MISSED")
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
+    print(json.dumps({figure.name: round(figure.value, 6) for figure in figures}))
