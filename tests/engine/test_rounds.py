@@ -278,15 +278,27 @@ class TestCheats:
 
         assert training.merge(1, globe, sent) != run.states[self.MERGE + 1]
 
-    def test_round_that_nobody_was_in(self, open_rounds: Open) -> None:
-        """Who was away is told and not computed: it must not end a run."""
-        training = open_rounds(rounds_of("mlp"))
-        plan = training.plan
-        away = [absent_in(plan, slot, Absence.AWAY) for slot in range(plan.workers)]
-        merge = plan.segment(Merge(0))
+    @pytest.mark.parametrize("there", [0, 1])
+    def test_round_that_too_few_were_in(self, open_rounds: Open, there: int) -> None:
+        """Who was away is told and not computed: it must neither end a run nor decide it."""
+        training = open_rounds(rounds_of(workers=3))
+        run = run_all(training)
+        globe, *leaves = inputs(training, run, self.MERGE)
+        for slot in range(there, 3):
+            segment = training.plan.segment(Local(1, slot))
+            leaves[slot] = absent_in(training.plan, segment, Absence.AWAY)
 
-        with pytest.raises(StateError, match="nobody was in this round, and nobody diverged"):
-            training.recompute(merge, (training.start(), *away), {})
+        with pytest.raises(StateError, match=f"{there} workers were in this round, and 2 make one"):
+            training.recompute(self.MERGE, (globe, *leaves), run.deltas)
+
+    def test_who_diverged_was_there(self, open_rounds: Open) -> None:
+        training = open_rounds(rounds_of(workers=3))
+        absences = {4: Absence.DIVERGED, 5: Absence.AWAY}
+        run = run_all(training, absences=absences)
+
+        found = training.recompute(self.MERGE, inputs(training, run, self.MERGE), run.deltas)
+
+        assert found == run.states[self.MERGE + 1]
 
     def test_made_up_divergence(self, open_rounds: Open) -> None:
         """Whoever says that its part came to no number can be proven wrong."""
@@ -300,7 +312,7 @@ class TestCheats:
 class TestAbsences:
     def test_round_goes_on_without_some(self, open_rounds: Open) -> None:
         manifest = rounds_of("batch_norm", workers=3)
-        absences = {0: Absence.LATE, 5: Absence.AWAY, 6: Absence.AWAY}
+        absences = {0: Absence.LATE, 5: Absence.AWAY, 10: Absence.AWAY}
         training = open_rounds(manifest)
 
         run = run_all(training, absences=absences)

@@ -19,14 +19,16 @@ AWAY, LATE = Absence.AWAY, Absence.LATE
         # One that is lost is not waited for; what it offered before counts.
         ({0, 1}, {0, 1}, False, {2: AWAY}),
         ({0, 1, 2}, {0, 1}, False, {}),
-        ({1}, {1, 2}, True, {0: AWAY, 2: LATE}),
         # A round of nobody is none, whoever is there and however late it is.
         (set(), {0, 1, 2}, True, None),
         (set(), set(), False, None),
-        ({0}, set(), False, {1: AWAY, 2: AWAY}),
+        # Nor is one of fewer than half of the workers, whoever says that the others are away.
+        ({0}, {0}, False, None),
+        ({0}, set(), True, None),
+        ({0, 1}, set(), True, {2: AWAY}),
     ],
 )
 def test_who_is_left_out(
     offered: set[int], there: set[int], overdue: bool, absences: dict[int, Absence] | None
 ) -> None:
-    assert decide(Standing(3, offered, there, overdue)) == absences
+    assert decide(Standing(3, offered, there, quorum=2, overdue=overdue)) == absences

@@ -101,3 +101,24 @@ def test_a_segment_has_the_steps_of_a_round() -> None:
 def test_rounds_do_not_stop_early() -> None:
     with pytest.raises(ValueError, match=r"early_stopping: mode 'rounds' does not stop early"):
         rounds(early_stopping={"monitor": "loss"})
+
+
+@pytest.mark.parametrize(
+    ("workers", "said", "quorum"), [(1, {}, 1), (2, {}, 1), (5, {}, 3), (4, {"quorum": 4}, 4)]
+)
+def test_round_needs_half_of_its_workers_or_what_is_said(
+    workers: int, said: dict[str, int], quorum: int
+) -> None:
+    document = manifest(
+        mode="rounds", workers=workers, batch=60, rounds={"local_steps": 10, **said}
+    )
+
+    assert document.training.rounds is not None
+    assert document.training.rounds.quorum == quorum
+    assert f'"quorum":{quorum}'.encode() in document.canonical
+
+
+@pytest.mark.parametrize("quorum", [0, 3])
+def test_quorum_is_of_the_workers(quorum: int) -> None:
+    with pytest.raises(ValueError, match=r"training\.rounds\.quorum: "):
+        manifest(mode="rounds", workers=2, rounds={"local_steps": 10, "quorum": quorum})

@@ -163,6 +163,9 @@ def _manifest(
         length = local_steps or training.get("rounds", {}).get("local_steps")
         length = length or training["steps_per_segment"]
         training["rounds"] = {**training.get("rounds", {}), "local_steps": length}
+        if workers is not None:
+            # It was said of another number of workers.
+            training["rounds"].pop("quorum", None)
         training["steps_per_segment"] = length
     elif local_steps is not None:
         raise WrongUseError("only mode rounds has local steps: add --mode rounds")

@@ -13,6 +13,8 @@ class Standing:
     workers: int
     offered: AbstractSet[int]
     there: AbstractSet[int]
+    # How many parts make a round.
+    quorum: int = 1
     # Whether the deadline, counted from the first offer, has passed.
     overdue: bool = False
 
@@ -20,10 +22,10 @@ class Standing:
 def decide(standing: Standing) -> dict[int, Absence] | None:
     """Those that the round goes on without, by slot; None to wait.
 
-    A round without any part is no round: however late it is, the first part is waited for.
+    With fewer parts than the quorum it is no round: however late it is, they are waited for.
     """
     missing = standing.there - standing.offered
-    if not standing.offered or (missing and not standing.overdue):
+    if len(standing.offered) < standing.quorum or (missing and not standing.overdue):
         return None
     return {
         slot: Absence.LATE if slot in missing else Absence.AWAY

@@ -25,6 +25,7 @@ from trainyard.engine.events import (
 from trainyard.engine.exchange import End, Exchange
 from trainyard.engine.journal import Journal
 from trainyard.engine.leaves import Absence
+from trainyard.engine.merging import quorum_of
 from trainyard.engine.round_log import RoundLog
 from trainyard.engine.supervisor import MOST_LOSSES
 from trainyard.engine.worker import MODEL, Job
@@ -57,6 +58,7 @@ class _Coordinator:
     ) -> None:
         self._log, self._exchange, self._crew = log, exchange, crew
         self._workers = log.plan.workers
+        self._quorum = quorum_of(log.manifest)
         self._deadline_s = deadline_s
         # Who is there: who has been started and was neither lost nor late since it last spoke.
         self._there: set[int] = set()
@@ -137,7 +139,10 @@ class _Coordinator:
             return False
         if log.merged is None:
             overdue = self._patience_s() == 0
-            absences = decide(Standing(self._workers, self._offered, self._there, overdue))
+            standing = Standing(
+                self._workers, self._offered, self._there, self._quorum, overdue=overdue
+            )
+            absences = decide(standing)
             if absences is None:
                 return False
             self._settle(absences)
@@ -191,14 +196,16 @@ class _Coordinator:
         self._lost_at[lost.slot] = time.monotonic(), lost.reason
         if self._losses[lost.slot] < MOST_LOSSES:
             self._crew.start(lost.slot)
-        elif not self._crew.slots:
+        elif len(self._crew.slots) < self._quorum:
             raise RunError(
-                f"all workers were lost {MOST_LOSSES} times without a part between: {lost.reason}"
+                f"{len(self._crew.slots)} workers are left, and a round needs {self._quorum}; the "
+                f"others were lost {MOST_LOSSES} times without a part between: {lost.reason}"
             )
 
     def _patience_s(self) -> float | None:
         """How long the others are still waited for; None for however long it takes."""
-        is_open = bool(self._offered) and self._log.merged is None and not self._log.is_complete
+        is_enough = len(self._offered) >= self._quorum
+        is_open = is_enough and self._log.merged is None and not self._log.is_complete
         if self._deadline_s is None or not is_open:
             return None
         return max(0.0, self._first_offer_at + self._deadline_s - time.monotonic())

@@ -80,6 +80,20 @@ def rounds_of(manifest: Manifest) -> Rounds:
     return manifest.training.rounds
 
 
+def quorum_of(manifest: Manifest) -> int:
+    return rounds_of(manifest).quorum or 1
+
+
+def check_quorum(manifest: Manifest, globe: State, there: int) -> None:
+    """INVARIANT: absences cannot end a run or decide it, whoever tells of them.
+
+    `there` are those that sent a delta or diverged.
+    """
+    quorum = quorum_of(manifest)
+    if there < quorum and Counters.of(globe).stop is Stop.NO:
+        raise StateError(f"{there} workers were in this round, and {quorum} make one: it is none")
+
+
 def _step(globe: State, deltas: Sequence[dict[str, Floats]], outer: Outer) -> dict[str, Tensor]:
     rate, momentum = np.float32(outer.learning_rate), np.float32(outer.momentum)
     merged: dict[str, Tensor] = {}

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from trainyard.engine.deltas import is_finite, make_delta, moving_names, read_de
 from trainyard.engine.errors import StateError
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.leaves import Absence, absence_of, absent, absent_in, kept
-from trainyard.engine.merging import deltas_sent, merge_round, plan_of, rounds_of
+from trainyard.engine.merging import check_quorum, deltas_sent, merge_round, plan_of, rounds_of
 from trainyard.engine.program import Program
 from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State
 from trainyard.engine.stepping import Stepper
@@ -122,20 +122,13 @@ class RoundsTraining(Training):
         part = self.plan.part(segment)
         globe, *others = states
         if isinstance(part, Merge):
-            sent = deltas_sent(others, deltas)
-            self._check_presence(globe, others, sent)
-            return self.merge(part.round, globe, sent)
+            told = [absence_of(leaf) for leaf in others]
+            there = sum(why in (None, Absence.DIVERGED) for why in told)
+            check_quorum(self.manifest, globe, there)
+            return self.merge(part.round, globe, deltas_sent(others, deltas))
         if absence is not None and absence.is_told:
             return absent_in(self.plan, segment, absence)
         return self.local(part, globe, others[0] if others else None).state
-
-    def _check_presence(
-        self, globe: State, leaves: Sequence[State], sent: Mapping[int, State]
-    ) -> None:
-        """INVARIANT: a run goes on while nobody is there, so that an absence cannot end it."""
-        over = Counters.of(globe).stop is not Stop.NO
-        if not over and not sent and Absence.DIVERGED not in map(absence_of, leaves):
-            raise StateError("nobody was in this round, and nobody diverged: it is no round")
 
     def _restore(self, state: State) -> Counters:
         counters = Counters.of(state)

@@ -62,6 +62,9 @@ class Rounds(Strict):
     local_steps: Annotated[int, Field(ge=1, le=1_000_000)]
     outer: Outer = Outer()
     compression: Literal["none", "float16", "int8"] = "none"
+    # How many workers a round needs, at least: else whoever leads could do without all others.
+    # Left out, it is half of them.
+    quorum: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
 class Training(Strict):
@@ -98,8 +101,11 @@ class Training(Strict):
                 "class_weight",
             )
         if self.rounds:
-            # Left out, it is what it has to be.
-            return self.model_copy(update={"steps_per_segment": self.rounds.local_steps})
+            # Left out, they are what they have to be.
+            quorum = self.rounds.quorum or -(-self.workers // 2)
+            rounds = self.rounds.model_copy(update={"quorum": quorum})
+            length = rounds.local_steps
+            return self.model_copy(update={"steps_per_segment": length, "rounds": rounds})
         return self
 
     @property
@@ -127,6 +133,12 @@ class Training(Strict):
                 f"a segment of mode 'rounds' is what a worker does in a round: use "
                 f"{self.rounds.local_steps}, or leave it out",
                 "steps_per_segment",
+            )
+        if self.rounds and (self.rounds.quorum or 0) > self.workers:
+            raise MisfitError(
+                f"a round of {self.workers} workers cannot have {self.rounds.quorum}",
+                "rounds",
+                "quorum",
             )
         if self.rounds and self.early_stopping:
             raise MisfitError(
