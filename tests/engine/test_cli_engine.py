@@ -16,7 +16,7 @@ import pytest
 from tests.engine.nets import manifest_of, write_data
 from trainyard.cli.engine import _report
 from trainyard.engine.costs import step_bytes
-from trainyard.engine.results import TraceList
+from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
 

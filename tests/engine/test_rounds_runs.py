@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.engine.nets import manifest_of, write_data
 from tests.engine.test_runs import supervisor_here, workers_here
 from trainyard.cli.app import app
+from trainyard.engine import launching
 from trainyard.engine.auditing import audit, inputs_in
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, LeftOut, Restarted, Stepped
@@ -20,6 +21,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.leaves import Absence, absence_of
 from trainyard.engine.material import Files
+from trainyard.engine.signing import address_of
 from trainyard.engine.state import State
 from trainyard.engine.worker import Job, open_rounds
 from trainyard.protocol.manifest import Manifest
@@ -34,14 +36,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return write_data(tmp_path_factory.mktemp("data"))
 
 
-def rounds(local_steps: int = 20) -> Manifest:
+def rounds(local_steps: int = 20, workers: int = 2, **changes: Any) -> Manifest:
     return manifest_of(
         "mlp",
         mode="rounds",
-        workers=2,
+        workers=workers,
         until={"steps": ROUNDS * local_steps},
         steps_per_segment=local_steps,
-        rounds={"local_steps": local_steps, "compression": "float16"},
+        rounds={"local_steps": local_steps, "compression": "float16", **changes},
     )
 
 
@@ -130,6 +132,35 @@ def test_lost_worker_is_left_out_and_recorded(files: Files, tmp_path: Path) -> N
     assert [(one.slot, 3 * one.round + 2) for one in watch.left_out] == [
         (1, number) for number in found
     ]
+    assert_found_again(journal, files)
+
+
+def test_bad_workers_are_left_out_and_named(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One signs with another key than it was announced with, one has no data."""
+    jobs_of = launching._jobs
+
+    def with_bad_workers(*given: Any) -> tuple[Job, ...]:
+        first, second, third = jobs_of(*given)
+        signers = (*first.signers[:1], address_of(b"\x07" * 32), *first.signers[2:])
+        told = {"signers": signers}
+        return (
+            first.model_copy(update=told),
+            second.model_copy(update=told),
+            third.model_copy(update={**told, "train": tmp_path / "nowhere"}),
+        )
+
+    monkeypatch.setattr(launching, "_jobs", with_bad_workers)
+    events: list[Event] = []
+
+    journal = run_local(rounds(workers=3, quorum=1), files, tmp_path / "run", events.append)
+
+    left_out = {(one.slot, one.reason) for one in events if isinstance(one, LeftOut)}
+    assert {slot for slot, _ in left_out} == {1, 2}
+    assert any("worker 1 in round 0 is signed by" in reason for _, reason in left_out)
+    assert any(f"{tmp_path / 'nowhere'}" in reason for _, reason in left_out)
+    assert {number % 4 for number in absences(journal)} == {2, 3}
     assert_found_again(journal, files)
 
 
@@ -223,6 +254,8 @@ def test_commands_run_publish_and_audit(files: Files, tmp_path: Path) -> None:
     assert ran["sent_bytes"] > 4 * 4 * (144 * 24 + 24 * 10)
     assert [one["segment"] for one in audited["segments"]] == [4, 5]
     assert audited["agrees"]
+    key = tmp_path / "run" / "peers" / "1" / "key"
+    assert [one["signer"] for one in audited["segments"]] == [address_of(key.read_bytes()), None]
 
 
 def _command(arguments: list[str]) -> dict[str, Any]:

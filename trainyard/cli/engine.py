@@ -52,7 +52,7 @@ def run(
     from trainyard.engine.costs import Costs
     from trainyard.engine.launching import run_local
     from trainyard.engine.material import fetch_files
-    from trainyard.engine.results import publish as publish_run
+    from trainyard.engine.publishing import publish as publish_run
 
     wanted = _manifest(manifest, mode, workers, local_steps)
     folder = folder or _RUNS / wanted.digest.hex()[:16]
@@ -137,8 +137,12 @@ def _verdicts(found: "Audit") -> Iterator[str]:
         said = f"as claimed, {one.found}"
         if one.found is None:
             said = f"claimed {one.claimed}, and nothing follows from its start: {one.reason}"
-        elif not one.agrees:
+        elif one.claimed != one.found:
             said = f"claimed {one.claimed}, found {one.found}"
+        if one.claimed != one.found and one.signer is not None:
+            said += f"; signed by {one.signer}"
+        if one.unsigned:
+            said += f"; {one.unsigned}"
         yield f"{one.title}: {said} ({one.seconds:.1f} s)"
 
 

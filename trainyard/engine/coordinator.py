@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainyard.engine.coordinating import Standing, decide
 from trainyard.engine.crew import Crew, Lost
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import (
     Ended,
     Event,
@@ -42,7 +42,7 @@ def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> No
         raise RunError("the workers of rounds have no folder to meet in")
     with journal.held():
         exchange = Exchange(jobs[0].exchange)
-        log = RoundLog(Manifest.parse(data), journal, exchange)
+        log = RoundLog(Manifest.parse(data), journal, exchange, jobs[0].signers)
         if log.is_complete and (run / MODEL).exists():
             tell(Ended(root=log.root))
             return
@@ -67,6 +67,8 @@ class _Coordinator:
         self._reports: dict[int, Merged] = {}
         self._losses = [0] * self._workers
         self._lost_at: dict[int, tuple[float, str]] = {}
+        # Why workers could not go on, of those that have done no part since.
+        self._failed: dict[int, str] = {}
         self._end: End | None = None
 
     def lead(self) -> Ended:
@@ -78,7 +80,7 @@ class _Coordinator:
             self._open_round()
         while True:
             for heard in self._crew.listen(self._patience_s()):
-                if isinstance(heard, Ended):
+                if isinstance(heard, Ended) and self._is_end(heard):
                     return heard
                 if isinstance(heard, Lost):
                     self._replace(heard)
@@ -90,7 +92,7 @@ class _Coordinator:
     def _hear(self, event: Event) -> None:
         match event:
             case Failed():
-                raise RunError(event.reason)
+                self._fail(event.slot, event.reason)
             case Started():
                 tell(event)
                 self._welcome(event)
@@ -98,36 +100,62 @@ class _Coordinator:
                 if event.round == self._log.round and not self._log.is_complete:
                     self._take_offer(event.slot)
             case Merged():
-                self._there.add(event.slot)
-                self._reports.setdefault(event.round, event)
-                self._check(event)
+                self._take_report(event)
+            case Ended():
+                self._refuse(event.slot, f"worker {event.slot} says that the run has ended")
             case _:
                 tell(event)
 
     def _welcome(self, event: Started) -> None:
+        try:
+            self._agree_on_start(event)
+        except StateError as error:
+            self._refuse(event.slot, str(error))
+            return
         self._there.add(event.slot)
         if event.slot in self._lost_at:
             since, reason = self._lost_at.pop(event.slot)
             kept = self._log.plan.before(self._log.round) + 1 if self._log.has_begun else 0
             lost_s = time.monotonic() - since
             tell(Restarted(slot=event.slot, reason=reason, kept=kept, lost_s=lost_s))
+
+    def _agree_on_start(self, event: Started) -> None:
         if event.start is None:
             return
         if not self._log.has_begun:
             tell(Finished(entry=self._log.begin(event.start)))
             self._open_round()
         elif event.start != self._log.start:
-            raise RunError(
+            raise StateError(
                 f"worker {event.slot} disagrees about the state before the first round: its "
                 "machine is faulty or of another class"
             )
 
     def _take_offer(self, slot: int) -> None:
+        try:
+            self._log.take(slot)
+        except StateError as error:
+            self._refuse(slot, str(error))
+            return
         if not self._offered:
             self._first_offer_at = time.monotonic()
         self._there.add(slot)
         self._offered.add(slot)
         self._losses[slot] = 0
+        self._failed.pop(slot, None)
+
+    def _take_report(self, report: Merged) -> None:
+        """INVARIANT: a merge is known before anybody tells of it, so who tells another is wrong."""
+        known = self._log.state_after(report.round) or "none"
+        if known != report.state:
+            self._refuse(
+                report.slot,
+                f"worker {report.slot} disagrees about the merge of round {report.round}: it has "
+                f"{report.state[:16]}…, and the others {known[:16]}…. Its machine is faulty",
+            )
+            return
+        self._there.add(report.slot)
+        self._reports.setdefault(report.round, report)
 
     def _advance(self) -> bool:
         """Take the next step towards the end, if it can be taken."""
@@ -149,7 +177,6 @@ class _Coordinator:
         report = self._reports.get(log.round)
         if report is None:
             return False
-        self._check(report)
         tell(Finished(entry=log.finish(report.validated)))
         self._reports.clear()
         if not log.is_complete:
@@ -172,15 +199,16 @@ class _Coordinator:
         for slot, why in absences.items():
             # Who was late is waited for again once it has shown itself.
             self._there.discard(slot)
-            tell(LeftOut(slot=slot, round=number, reason=_REASONS[why]))
+            reason = _REASONS[why]
+            if why is Absence.AWAY and slot in self._lost_at:
+                _, reason = self._lost_at[slot]
+            tell(LeftOut(slot=slot, round=number, reason=reason))
 
-    def _check(self, report: Merged) -> None:
-        known = self._log.state_after(report.round)
-        if known is not None and known != report.state:
-            raise RunError(
-                f"worker {report.slot} disagrees about the merge of round {report.round}: it has "
-                f"{report.state[:16]}…, and the others {known[:16]}…. Its machine is faulty"
-            )
+    def _is_end(self, ended: Ended) -> bool:
+        return self._end is not None and (ended.slot, ended.root) == (
+            self._end.slot,
+            self._end.root,
+        )
 
     def _choose_finisher(self) -> None:
         """One of those that are there makes the model; if it is lost, another does."""
@@ -190,7 +218,24 @@ class _Coordinator:
             self._end = End(round=self._log.plan.rounds, slot=slot, globe=globe, root=root)
             self._exchange.post(self._end)
 
+    def _refuse(self, slot: int, reason: str) -> None:
+        """Go on without a worker that says or offers what cannot be used."""
+        if self._log.has_begun:
+            self._exchange.withdraw(self._log.round, slot)
+        self._fail(slot, reason)
+
+    def _fail(self, slot: int, reason: str) -> None:
+        """Start a worker anew that cannot do its part. If none can, it is not for them to mend."""
+        self._failed[slot] = reason
+        if len(self._failed) == self._workers:
+            raise RunError(reason)
+        self._crew.dismiss(slot)
+        self._replace(Lost(slot, reason))
+
     def _replace(self, lost: Lost) -> None:
+        if lost.slot in self._crew.slots:
+            # It failed, and is started anew already.
+            return
         self._there.discard(lost.slot)
         self._losses[lost.slot] += 1
         self._lost_at[lost.slot] = time.monotonic(), lost.reason

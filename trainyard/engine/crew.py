@@ -45,7 +45,7 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         for slot in list(self._members):
-            self._dismiss(slot)
+            self.dismiss(slot)
         self._selector.close()
 
     @property
@@ -66,14 +66,29 @@ class Crew:
             member = self._members[key.data]
             data = os.read(key.fd, READ_BYTES)
             *lines, member.unfinished = (member.unfinished + data).split(b"\n")
-            heard += [read_event(line) for line in lines]
+            try:
+                heard += [_event(key.data, line) for line in lines]
+            except ValueError:
+                self.dismiss(key.data)
+                heard.append(Lost(key.data, f"worker {key.data} said what no worker says"))
+                continue
             if not data:
                 status = member.process.wait(GRACE_S)
-                self._dismiss(key.data)
+                self.dismiss(key.data)
                 heard.append(Lost(key.data, reason_of(key.data, status)))
         return heard
 
-    def _dismiss(self, slot: int) -> None:
-        member = self._members.pop(slot)
+    def dismiss(self, slot: int) -> None:
+        """End a worker's process, if it runs."""
+        member = self._members.pop(slot, None)
+        if member is None:
+            return
         self._selector.unregister(output_of(member.process))
         member.ending.close()
+
+
+def _event(slot: int, line: bytes) -> Event:
+    event = read_event(line)
+    if event.slot != slot:
+        raise ValueError(f"worker {slot} speaks for worker {event.slot}")
+    return event

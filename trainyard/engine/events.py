@@ -47,14 +47,14 @@ class Offered(_Event):
     """A worker has done its part of a round."""
 
     event: Literal["offered"] = "offered"
-    round: int
+    round: int = Field(ge=0)
 
 
 class Merged(_Event):
     """A worker has merged a round by itself, and has tried the outcome if that ended an epoch."""
 
     event: Literal["merged"] = "merged"
-    round: int
+    round: int = Field(ge=0)
     state: str
     validated: tuple[Validated, ...] = ()
 
@@ -63,7 +63,7 @@ class LeftOut(_Event):
     """A round goes on without a worker."""
 
     event: Literal["left_out"] = "left_out"
-    round: int
+    round: int = Field(ge=0)
     reason: str
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from trainyard.engine.energy import Energy
 from trainyard.engine.errors import StateError
@@ -50,13 +50,36 @@ class Offer(_Document):
     train_s: float = 0.0
     trace_s: float = 0.0
     energy: Energy | None = None
+    # By the worker's key, over all that the rest of the run depends on.
+    signature: str = Field(default="", pattern="^([0-9a-f]{130})?$")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Offer":
+        if (self.delta is None) != (self.absence in (Absence.DIVERGED, Absence.OVER)):
+            raise ValueError("an offer has a delta, or is of a worker that has none to send")
+        return self
 
 
 class Decision(_Document):
-    """For each slot the delta that is merged, or why there is none."""
+    """For each slot the offer that is merged, or why there is none.
 
-    deltas: tuple[str | None, ...]
+    Offers are here as they were signed, so that everybody decides by the same ones.
+    """
+
+    offers: tuple[Offer | None, ...]
     absences: tuple[Absence | None, ...]
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Decision":
+        pairs = list(zip(self.offers, self.absences, strict=True))
+        if any((offer is None) == (why is None) for offer, why in pairs):
+            raise ValueError("a worker has an offer, or is absent")
+        return self
+
+    @property
+    def told(self) -> dict[int, Absence]:
+        """Those that the round goes on without, by slot."""
+        return {slot: why for slot, why in enumerate(self.absences) if why is not None}
 
 
 class End(_Document):
@@ -111,6 +134,10 @@ class Exchange:
 
     def offer(self, number: int, slot: int) -> Offer | None:
         return _read(self._path(number, f"offer-{slot}"), Offer)
+
+    def withdraw(self, number: int, slot: int) -> None:
+        """Remove an offer that is none, so that its worker makes another."""
+        self._path(number, f"offer-{slot}").unlink(missing_ok=True)
 
     def decision(self, number: int) -> Decision | None:
         return _read(self._path(number, "decision"), Decision)

@@ -16,6 +16,8 @@ from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Failed, read_event
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import Files
+from trainyard.engine.offers import own_key
+from trainyard.engine.signing import address_of
 from trainyard.engine.supervisor import Jobs
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
@@ -140,6 +142,10 @@ def _jobs(manifest: Manifest, files: Files, folder: Path, *, pinned: bool) -> tu
     peers: tuple[str, ...] = ()
     if workers > 1 and not rounds:
         peers = tuple(f"127.0.0.1:{_FIRST_PORT + slot}" for slot in range(workers))
+    signers: tuple[str, ...] = ()
+    if rounds:
+        own = [folder / _PEERS / str(slot) for slot in range(workers)]
+        signers = tuple(address_of(own_key(one)) for one in own)
     return tuple(
         Job(
             manifest=folder / _MANIFEST,
@@ -153,6 +159,7 @@ def _jobs(manifest: Manifest, files: Files, folder: Path, *, pinned: bool) -> tu
             peers=peers,
             exchange=folder / EXCHANGE if rounds else None,
             core=cores[slot % len(cores)] if pinned else None,
+            signers=signers,
         )
         for slot in range(workers)
     )

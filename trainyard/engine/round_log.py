@@ -9,10 +9,12 @@ from collections.abc import Mapping
 
 from trainyard.engine.counting import Counters
 from trainyard.engine.errors import RunError, StateError
+from trainyard.engine.examining import Examiner
 from trainyard.engine.exchange import Call, Decision, Exchange, Offer
 from trainyard.engine.journal import Entry, Journal, Measured, Validated
-from trainyard.engine.leaves import Absence, Absences, absence_of, absent_in, delta_of
+from trainyard.engine.leaves import Absence, Absences, absent_in
 from trainyard.engine.merging import merge_round, plan_of
+from trainyard.engine.offers import Signers, keep, keep_signers
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Local, Manifest
 
@@ -20,13 +22,20 @@ from trainyard.protocol.manifest import Local, Manifest
 class RoundLog:
     """Which round it is, and all that is known of it and of those before."""
 
-    def __init__(self, manifest: Manifest, journal: Journal, exchange: Exchange) -> None:
+    def __init__(
+        self, manifest: Manifest, journal: Journal, exchange: Exchange, signers: Signers
+    ) -> None:
         self.manifest, self.plan = manifest, plan_of(manifest)
         self._journal, self._exchange = journal, exchange
+        self._examiner = Examiner(manifest, exchange, signers)
+        # Those of this round that can be used, by slot.
+        self._offers: dict[int, Offer] = {}
+        self._held: State | None = None
         self._merged: State | None = None
         self._merge_s = 0.0
         self._trained: Measured | None = None
         exchange.prepare()
+        keep_signers(journal.folder, signers)
         self._take_up()
 
     @property
@@ -62,6 +71,8 @@ class RoundLog:
 
     def begin(self, start: str) -> Entry:
         """Put the state before the first round into the trace."""
+        if Counters.of(self._exchange.get(start)).step != 0:
+            raise StateError("the state before the first round is one of a later step")
         entry = Entry(number=0, state=start, step=0)
         self._journal.append(entry, self._exchange.path_of(start))
         return entry
@@ -75,34 +86,31 @@ class RoundLog:
             last.append(self._journal.entries[own[0]].state if own else None)
         return Call(round=self.round, globe=self.globe, last=tuple(last))
 
-    def offer(self, slot: int) -> Offer:
-        """The part of a worker in this round, whose leaf must be as the offer says."""
+    def take(self, slot: int) -> None:
+        """Take what a worker offers in this round, if it can be used."""
         offer = self._exchange.offer(self.round, slot)
-        if offer is None or offer.globe != self.globe:
-            raise RunError(f"worker {slot} has offered nothing for round {self.round}")
-        leaf = self._exchange.get(offer.leaf)
-        delta = delta_of(leaf)
-        if (absence_of(leaf), delta and delta.hex()) != (offer.absence, offer.delta):
-            raise RunError(f"worker {slot} offers another delta than its state of the round names")
-        return offer
+        self._offers[slot] = self._examiner.check(offer, self.round, slot, self._globe)
 
     def settle(self, absences: Mapping[int, Absence]) -> list[Entry]:
         """Decide that the round goes on without `absences`, and put its parts into the trace."""
-        offers = {
-            slot: self.offer(slot) for slot in range(self.plan.workers) if slot not in absences
-        }
-        told = [absences.get(slot) for slot in range(self.plan.workers)]
-        deltas = [offers[slot].delta if slot in offers else None for slot in range(len(told))]
-        decision = Decision(round=self.round, deltas=tuple(deltas), absences=tuple(told))
+        slots = range(self.plan.workers)
+        decision = Decision(
+            round=self.round,
+            offers=tuple(None if slot in absences else self._offers[slot] for slot in slots),
+            absences=tuple(absences.get(slot) for slot in slots),
+        )
         began = time.perf_counter()
-        sent = {slot: self._exchange.get(name) for slot, name in enumerate(deltas) if name}
-        merged = merge_round(self.manifest, self.round, self._exchange.get(self.globe), sent)
+        sent = self._examiner.deltas(decision, self.round, self._globe)
+        merged = merge_round(self.manifest, self.round, self._globe, sent)
         self._merge_s = time.perf_counter() - began
         self._exchange.put(merged)
+        offers = {offer.slot: offer for offer in decision.offers if offer is not None}
+        for offer in offers.values():
+            keep(self._journal.folder, offer)
         self._exchange.post(decision)
         # Only now, for with its parts in the journal the round is not to be decided anew.
         self._trained = _mean([offer.trained for offer in offers.values() if offer.delta])
-        entries = [self._enter(slot, offers.get(slot), absences) for slot in range(len(told))]
+        entries = [self._enter(slot, offers.get(slot), absences) for slot in slots]
         self._merged = merged
         return entries
 
@@ -122,6 +130,7 @@ class RoundLog:
         )
         self._journal.append(entry, self._exchange.path_of(entry.state))
         self._merged = None
+        self._offers.clear()
         return entry
 
     def state_after(self, number: int) -> str | None:
@@ -135,9 +144,13 @@ class RoundLog:
     def decided(self) -> dict[int, Absence] | None:
         """Whom the round goes on without, if that was decided before a crash."""
         decision = self._exchange.decision(self.round)
-        if decision is None:
-            return None
-        return {slot: why for slot, why in enumerate(decision.absences) if why is not None}
+        return None if decision is None else decision.told
+
+    @property
+    def _globe(self) -> State:
+        if self._held is None or self._held.hash.hex() != self.globe:
+            self._held = self._exchange.get(self.globe)
+        return self._held
 
     def _enter(self, slot: int, offer: Offer | None, absences: Mapping[int, Absence]) -> Entry:
         number = len(self._journal.entries)
@@ -172,14 +185,20 @@ class RoundLog:
         number = self.round if self.has_begun else 0
         self._exchange.forget(number + 1)
         try:
-            decided = self.decided() if self.has_begun and not self.is_complete else None
-            for slot in range(self.plan.workers):
-                if decided is not None and slot not in decided:
-                    self._exchange.get(self.offer(slot).delta or self.globe)
-        except (RunError, StateError):
+            if self.has_begun and not self.is_complete:
+                self._take_up_offers()
+        except StateError:
             self._exchange.forget(number)
         if not self.has_begun:
             self._exchange.forget(0)
+
+    def _take_up_offers(self) -> None:
+        """Take the offers again that a round was decided by before a crash."""
+        decision = self._exchange.decision(self.round)
+        offers = () if decision is None else decision.offers
+        for slot, offer in enumerate(offers):
+            if offer is not None:
+                self._offers[slot] = self._examiner.check(offer, self.round, slot, self._globe)
 
     def _can_go_on(self) -> bool:
         call = self.call()

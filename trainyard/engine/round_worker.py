@@ -7,11 +7,13 @@ has goes there, so it can be killed at any moment and started anew on any machin
 from pathlib import Path
 
 from trainyard.engine.energy import Meter
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import Ended, Merged, Offered, Started, tell
+from trainyard.engine.examining import Examiner
 from trainyard.engine.exchange import Call, End, Exchange, Offer, pause, wait_for
 from trainyard.engine.figures import Sums
 from trainyard.engine.journal import Entry
+from trainyard.engine.offers import own_key, signed
 from trainyard.engine.rounds import Part, RoundsTraining
 from trainyard.engine.state import State
 from trainyard.engine.summaries import Summaries
@@ -44,6 +46,8 @@ class _RoundWorker:
         self._slot, self._job = job.slot, job
         self._training = training
         self._exchange = exchange
+        self._examiner = Examiner(training.manifest, exchange, job.signers)
+        self._key = own_key(job.folder)
         share = training.manifest.training.batch // training.manifest.training.workers
         self._telling = Telling(job.slot, share)
         self._summaries = Summaries(job.folder / SUMMARIES)
@@ -75,8 +79,7 @@ class _RoundWorker:
             call = following
 
     def _take_part(self, call: Call, globe: State) -> None:
-        offer = self._exchange.offer(call.round, self._slot)
-        if offer is None or offer.globe != call.globe or not self._is_here(offer):
+        if not self._has_offered(call, globe):
             last = call.last[self._slot]
             own = None if last is None else self._state(last)
             try:
@@ -85,13 +88,22 @@ class _RoundWorker:
                 )
             except _DecidedWithoutUsError:
                 return
-            offer = self._offer(call, part)
+            self._offer(call, part)
         tell(Offered(slot=self._slot, round=call.round))
 
     def _watch(self, number: int) -> "_Watch":
         return _Watch(self._exchange, number, self._telling)
 
-    def _offer(self, call: Call, part: Part) -> Offer:
+    def _has_offered(self, call: Call, globe: State) -> bool:
+        """Whether an offer of ours from before we were started anew is here, whole."""
+        try:
+            offer = self._exchange.offer(call.round, self._slot)
+            self._examiner.check(offer, call.round, self._slot, globe)
+        except StateError:
+            return False
+        return True
+
+    def _offer(self, call: Call, part: Part) -> None:
         delta = None if part.delta is None else self._exchange.put(part.delta)
         offer = Offer(
             round=call.round,
@@ -106,23 +118,18 @@ class _RoundWorker:
             trace_s=part.trace_s,
             energy=self._meter.take(),
         )
-        self._exchange.post(offer)
+        self._exchange.post(signed(offer, self._training.manifest, self._key))
         self._held[offer.leaf] = part.state
         self._summarise(call.round, offer)
-        return offer
 
     def _merge(self, call: Call, globe: State) -> State:
         decision = wait_for(lambda: self._exchange.decision(call.round))
-        deltas = {
-            slot: self._exchange.get(name)
-            for slot, name in enumerate(decision.deltas)
-            if name is not None
-        }
+        deltas = self._examiner.deltas(decision, call.round, globe)
         merged = self._training.merge(call.round, globe, deltas)
         tried = validated(self._training.validate(call.round, merged))
         name = merged.hash.hex()
         tell(Merged(slot=self._slot, round=call.round, state=name, validated=tried))
-        offer = self._exchange.offer(call.round, self._slot)
+        offer = decision.offers[self._slot]
         wanted = {name, call.last[self._slot], None if offer is None else offer.leaf}
         self._held = {key: one for key, one in self._held.items() if key in wanted}
         self._held[name] = merged
@@ -147,10 +154,6 @@ class _RoundWorker:
 
     def _state(self, name: str) -> State:
         return self._held[name] if name in self._held else self._exchange.get(name)
-
-    def _is_here(self, offer: Offer) -> bool:
-        names = [offer.leaf, *([] if offer.delta is None else [offer.delta])]
-        return all(self._exchange.has(name) for name in names)
 
     def _summarise(self, number: int, offer: Offer) -> None:
         _, last = self._training.plan.bounds(self._training.plan.segment(Local(number, self._slot)))

@@ -55,6 +55,8 @@ class Job(BaseModel):
     core: int | None = None
     # What this machine takes, if that is known.
     power: Power | None = None
+    # By whom each of them signs what it sends, in the order of slots.
+    signers: tuple[str, ...] = ()
 
 
 def main() -> None:

@@ -1,0 +1,141 @@
+"""What a run shows of itself: published, or in a folder of this machine."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainyard.content.content import Content, Report
+from trainyard.content.errors import NotFoundError
+from trainyard.content.names import ContentPath
+from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
+from trainyard.engine.auditor import Inputs
+from trainyard.engine.errors import RunError
+from trainyard.engine.journal import Journal
+from trainyard.engine.offers import OFFERS
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.trace import Trace
+
+MANIFEST, TRACE, STATES, DELTAS = "manifest.json", "trace.json", "states", "deltas"
+_MOST_TRACE_BYTES = 128 << 20
+_MOST_OFFER_BYTES = 1 << 20
+
+
+class TraceList(BaseModel):
+    """The hashes of all states, and the root that the worker commits to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = Field(default=1, ge=1, le=1)
+    root: str = Field(pattern="^[0-9a-f]{64}$")
+    states: tuple[str, ...] = Field(min_length=2)
+
+    @classmethod
+    def of(cls, trace: Trace) -> "TraceList":
+        return cls(root=trace.root.hex(), states=tuple(state.hex() for state in trace.states))
+
+    def checked(self, manifest: Manifest) -> Trace:
+        """The trace, if it is one of the manifest's length and has the root that it says."""
+        try:
+            trace = Trace([bytes.fromhex(state) for state in self.states])
+        except ValueError as error:
+            raise RunError(f"the trace is malformed: {error}") from error
+        if trace.segments != manifest.plan.segments:
+            raise RunError(
+                f"the trace has {trace.segments} segments, and the manifest asks for "
+                f"{manifest.plan.segments}"
+            )
+        if trace.root.hex() != self.root:
+            raise RunError("the trace does not have the root that it says")
+        return trace
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published run: all that it serves is checked against its trace before it is used."""
+
+    content: Content
+    result: ContentPath
+    manifest: Manifest
+    states: Sequence[str]
+    folder: Path
+    progress: Report | None
+
+    @classmethod
+    def open(
+        cls, content: Content, result: ContentPath, folder: Path, progress: Report | None
+    ) -> "Published":
+        manifest = Manifest.parse(_read(content, result.child(MANIFEST), 1 << 20))
+        trace = _read_trace(content, result).checked(manifest)
+        states = [state.hex() for state in trace.states]
+        return cls(content, result, manifest, states, folder, progress)
+
+    def inputs(self, segment: int) -> Inputs:
+        """All that `segment` is computed from, on this machine."""
+        numbers, absence = sources_of(self.manifest, segment, self.states)
+        states = tuple(
+            self._state(f"{STATES}/{number:06}", self.states[number], segment) for number in numbers
+        )
+        deltas = tuple(
+            self._state(f"{DELTAS}/{name}", name, segment)
+            for name in deltas_named(self.manifest, segment, states)
+        )
+        return Inputs(states=states, deltas=deltas, absence=absence)
+
+    def offer(self, name: str) -> bytes | None:
+        try:
+            return _read(self.content, self.result.child(OFFERS).child(name), _MOST_OFFER_BYTES)
+        except NotFoundError:
+            return None
+
+    def _state(self, name: str, digest: str, segment: int) -> Path:
+        path = self.folder / f"{digest}.safetensors"
+        place = self.result
+        for part in f"{name}.safetensors".split("/"):
+            place = place.child(part)
+        self.content.get(place, path, progress=self.progress)
+        if sha256(path.read_bytes()).hexdigest() != digest:
+            path.unlink()
+            raise RunError(
+                f"the run serves another state before segment {segment} than its trace names"
+            )
+        return path
+
+
+class Kept:
+    """A run in a folder of this machine, finished or not."""
+
+    def __init__(self, run: Path) -> None:
+        self._journal = Journal.read(run)
+        self.manifest = Manifest.parse(self._journal.manifest)
+        self.states = [entry.state for entry in self._journal.entries]
+
+    def inputs(self, segment: int) -> Inputs:
+        numbers, _ = sources_of(self.manifest, segment, self.states)
+        for number in numbers:
+            self._journal.state(number)
+        return inputs_in(self._journal, self.manifest, segment)
+
+    def offer(self, name: str) -> bytes | None:
+        path = self._journal.folder / OFFERS / name
+        return path.read_bytes() if path.exists() else None
+
+
+def _read_trace(content: Content, result: ContentPath) -> TraceList:
+    data = _read(content, result.child(TRACE), _MOST_TRACE_BYTES)
+    try:
+        return TraceList.model_validate(json.loads(data))
+    except (ValueError, ValidationError, RecursionError) as error:
+        raise RunError(
+            f"{result} has no readable trace: it is no run that was published"
+        ) from error
+
+
+def _read(content: Content, path: ContentPath, most: int) -> bytes:
+    size = content.stat(path).size
+    if size > most:
+        raise RunError(f"{path} has {size} bytes, and at most {most} are read")
+    return b"".join(content.cat(path))

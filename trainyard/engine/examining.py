@@ -1,0 +1,77 @@
+"""What is asked of an offer before anybody uses it: it comes from a stranger."""
+
+from trainyard.engine.counting import Counters, Stop
+from trainyard.engine.deltas import is_finite, read_delta
+from trainyard.engine.errors import StateError
+from trainyard.engine.exchange import Decision, Exchange, Offer
+from trainyard.engine.leaves import Absence, absent, absent_in, delta_of
+from trainyard.engine.merging import check_quorum, plan_of, rounds_of
+from trainyard.engine.offers import Signers, check_signed
+from trainyard.engine.state import State
+from trainyard.protocol.manifest import Local, Manifest
+
+
+class Examiner:
+    """Knows a run, the folder where its workers meet, and by whom each of them signs."""
+
+    def __init__(self, manifest: Manifest, exchange: Exchange, signers: Signers) -> None:
+        self._manifest, self._plan = manifest, plan_of(manifest)
+        self._exchange, self._signers = exchange, signers
+        if len(signers) != self._plan.workers:
+            raise StateError(f"{len(signers)} sign in a run of {self._plan.workers} workers")
+
+    def check(self, offer: Offer | None, number: int, slot: int, globe: State) -> Offer:
+        """The offer, if worker `slot` can have made it in round `number`."""
+        offer = self._vouched(offer, number, slot, globe)
+        leaf = self._exchange.get(offer.leaf)
+        if offer.absence is not None:
+            if leaf != self._absent(offer, globe):
+                raise StateError(f"worker {slot} offers something else than that it has nothing")
+            return offer
+        digest = delta_of(leaf)
+        if digest is None or digest.hex() != offer.delta:
+            raise StateError(
+                f"worker {slot} offers another delta than its state of the round names"
+            )
+        _, last = self._plan.bounds(self._plan.segment(Local(number, slot)))
+        counters = Counters.of(leaf)
+        if (counters.step, counters.stop) != (last, Stop.NO):
+            raise StateError(f"the state that worker {slot} offers is not of the round's end")
+        self._delta(offer, globe)
+        return offer
+
+    def deltas(self, decision: Decision, number: int, globe: State) -> dict[int, State]:
+        """What is merged by a decision, by slot. Who leads the run is a stranger as well."""
+        if len(decision.offers) != self._plan.workers:
+            raise StateError(f"the decision on round {number} is of another number of workers")
+        there = {slot: one for slot, one in enumerate(decision.offers) if one is not None}
+        for slot, offer in there.items():
+            self._vouched(offer, number, slot, globe)
+        check_quorum(self._manifest, globe, len(there))
+        return {slot: self._delta(offer, globe) for slot, offer in there.items() if offer.delta}
+
+    def _vouched(self, offer: Offer | None, number: int, slot: int, globe: State) -> Offer:
+        if offer is None or offer.globe != globe.hash.hex():
+            raise StateError(f"worker {slot} has offered nothing for round {number}")
+        if (offer.round, offer.slot) != (number, slot):
+            raise StateError(
+                f"worker {slot} offers in round {number} what worker {offer.slot} had in round "
+                f"{offer.round}"
+            )
+        check_signed(offer, self._manifest, self._signers)
+        return offer
+
+    def _absent(self, offer: Offer, globe: State) -> State | None:
+        """What a worker keeps of a round that it has nothing of; None if it must have something."""
+        counters = Counters.of(globe)
+        if offer.absence is Absence.OVER:
+            return None if counters.stop is Stop.NO else absent(counters, Absence.OVER)
+        segment = self._plan.segment(Local(offer.round, offer.slot))
+        return absent_in(self._plan, segment, Absence.DIVERGED)
+
+    def _delta(self, offer: Offer, globe: State) -> State:
+        delta = self._exchange.get(offer.delta or "")
+        moved = read_delta(globe, delta, rounds_of(self._manifest).compression)
+        if not is_finite(moved):
+            raise StateError(f"the delta of worker {offer.slot} has values that are no numbers")
+        return delta

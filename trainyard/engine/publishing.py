@@ -1,0 +1,54 @@
+"""A finished run as content: all that somebody needs who wants to check it."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from trainyard.content.cid import Cid
+from trainyard.content.content import Content, Report
+from trainyard.engine.auditing import inputs_in
+from trainyard.engine.errors import RunError
+from trainyard.engine.evidence import DELTAS, MANIFEST, STATES, TRACE, TraceList
+from trainyard.engine.journal import Journal
+from trainyard.engine.offers import OFFERS
+from trainyard.engine.worker import MODEL
+from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
+
+
+def publish(journal: Journal, content: Content, *, progress: Report | None = None) -> Cid:
+    """Add a finished run to the content store: manifest, trace, states, and the trained model."""
+    manifest = Manifest.parse(journal.manifest)
+    if len(journal.entries) != manifest.plan.segments + 1:
+        raise RunError(f"the run in {journal.folder} is not finished: run it to its end first")
+    with tempfile.TemporaryDirectory(dir=journal.folder, prefix=".publish-") as name:
+        folder = Path(name)
+        (folder / STATES).mkdir()
+        (folder / MANIFEST).write_bytes(journal.manifest)
+        (folder / TRACE).write_text(TraceList.of(journal.trace).model_dump_json())
+        for number in range(len(journal.entries)):
+            path = journal.path_of(number)
+            os.link(path, folder / STATES / path.name)
+        if isinstance(manifest.plan, RoundsPlan):
+            _link_deltas(journal, manifest, manifest.plan, folder / DELTAS)
+            _link_offers(journal, folder / OFFERS)
+        if (journal.folder / MODEL).exists():
+            os.link(journal.folder / MODEL, folder / MODEL)
+        return content.add(folder, progress=progress).cid
+
+
+def _link_deltas(journal: Journal, manifest: Manifest, plan: RoundsPlan, folder: Path) -> None:
+    """The deltas that the merges of rounds are of, by their hashes."""
+    folder.mkdir()
+    for number in range(plan.rounds):
+        segment = plan.segment(Merge(number))
+        for path in inputs_in(journal, manifest, segment).deltas:
+            if not (folder / path.name).exists():
+                os.link(path, folder / path.name)
+
+
+def _link_offers(journal: Journal, folder: Path) -> None:
+    """What the workers signed, so that who did a wrong part is known."""
+    folder.mkdir()
+    for path in (journal.folder / OFFERS).glob("*.json"):
+        if not path.name.startswith("."):
+            os.link(path, folder / path.name)
