@@ -1,15 +1,21 @@
 """Journals: what is written is read again, and what a crash leaves behind is cut off."""
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.engine.nets import manifest_of
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Finished, read_event
-from trainyard.engine.journal import Entry, Journal, Measured
+from trainyard.engine.journal import RUN_LOCK, Entry, Journal, Measured, held
+from trainyard.engine.launching import run_local
+from trainyard.engine.material import Files
 from trainyard.engine.state import State
+from trainyard.engine.supervisor import align
+from trainyard.engine.worker import Job
 
 
 def state(number: int) -> State:
@@ -67,3 +73,38 @@ def test_another_journal_is_adopted_and_stays(tmp_path: Path) -> None:
 def test_entries_follow_each_other(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="state 5 does not follow state 0"):
         filled(tmp_path, 1).append(entry(5), state(5))
+
+
+def test_second_start_changes_nothing_and_says_who_runs(tmp_path: Path) -> None:
+    """The first one is in the middle of a line."""
+    manifest = manifest_of("mlp")
+    Journal.open(tmp_path, manifest.canonical).append(entry(0), state(0))
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(b'{"number":')
+    before = (tmp_path / "journal.jsonl").read_bytes()
+
+    with (
+        held(tmp_path, RUN_LOCK),
+        pytest.raises(RunError, match=f"process {os.getpid()} is at the run in {tmp_path}"),
+    ):
+        run_local(manifest, Files(train=tmp_path), tmp_path)
+
+    assert (tmp_path / "journal.jsonl").read_bytes() == before
+
+
+def test_workers_journals_are_not_aligned_while_one_is_written(tmp_path: Path) -> None:
+    """As by the worker of a supervisor that was killed, which ends a moment later."""
+    (tmp_path / "manifest.json").write_bytes(b"{}")
+    jobs = tuple(
+        Job(manifest=tmp_path / "manifest.json", folder=tmp_path / name, train=tmp_path)
+        for name in "ab"
+    )
+    filled(tmp_path / "a", 3)
+    filled(tmp_path / "b", 2)
+
+    with held(tmp_path / "b"), pytest.raises(RunError, match=f"process {os.getpid()} is at"):
+        align(jobs)
+
+    assert len(Journal.read(tmp_path / "a").entries) == 3
+    assert align(jobs) == 2
+    assert len(Journal.read(tmp_path / "a").entries) == 2

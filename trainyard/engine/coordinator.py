@@ -23,7 +23,7 @@ from trainyard.engine.events import (
     tell,
 )
 from trainyard.engine.exchange import End, Exchange
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import Journal, held
 from trainyard.engine.leaves import Absence
 from trainyard.engine.merging import quorum_of
 from trainyard.engine.round_log import RoundLog
@@ -37,10 +37,10 @@ _REASONS = {Absence.AWAY: "it was not there", Absence.LATE: "it was not done by 
 def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> None:
     """Run all rounds to the end, or go on with those that `run` holds."""
     data = jobs[0].manifest.read_bytes()
-    journal = Journal.open(run, data)
     if jobs[0].exchange is None:
         raise RunError("the workers of rounds have no folder to meet in")
-    with journal.held():
+    with held(run):
+        journal = Journal.open(run, data)
         exchange = Exchange(jobs[0].exchange)
         log = RoundLog(Manifest.parse(data), journal, exchange, jobs[0].signers)
         if log.is_complete and (run / MODEL).exists():

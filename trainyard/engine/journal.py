@@ -21,6 +21,8 @@ from trainyard.engine.state import State, sync_folder
 from trainyard.protocol.trace import Trace
 
 _MANIFEST, _JOURNAL, _STATES, _LOCK = "manifest.json", "journal.jsonl", "states", "lock"
+# Held by whoever runs all workers, each of which holds the lock of its own folder.
+RUN_LOCK = "run.lock"
 
 
 class Measured(BaseModel):
@@ -93,16 +95,6 @@ class Journal:
     @property
     def manifest(self) -> bytes:
         return (self.folder / _MANIFEST).read_bytes()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other processes from writing to the run."""
-        with (self.folder / _LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RunError(f"another process runs in {self.folder}") from error
-            yield
 
     def append(self, entry: Entry, state: State | Path) -> None:
         """Add a state, which may be in a file that is never changed."""
@@ -185,6 +177,30 @@ class Journal:
             if entry.number != number:
                 return
             yield entry, end
+
+
+@contextmanager
+def held(folder: Path, name: str = _LOCK) -> Iterator[None]:
+    """Keep other processes out of the run in `folder`.
+
+    To be taken before the journal is opened, which cuts off what a crash left behind: of a run that
+    somebody else is at, that would be the line that is being written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Opened so that it stays as it is while somebody else has it.
+    with (folder / name).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            who = lock.read().strip() or "another"
+            raise RunError(
+                f"process {who} is at the run in {folder} already: wait for it, or end it"
+            ) from error
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Failed, read_event
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import RUN_LOCK, Journal, held
 from trainyard.engine.material import Files
 from trainyard.engine.offers import own_key
 from trainyard.engine.signing import address_of
@@ -55,7 +55,25 @@ def run_local(
             + ", ".join(_MODES)
         )
     folder = folder.resolve()
-    jobs = _jobs(manifest, files, folder, pinned=pinned)
+    with held(folder, RUN_LOCK):
+        jobs = _jobs(manifest, files, folder, pinned=pinned)
+        _run(jobs, manifest, folder, on_event, deadline_s)
+    journal = Journal.read(folder)
+    if len(journal.entries) != manifest.plan.segments + 1:
+        raise RunError(
+            f"the run ended after {len(journal.entries) - 1} of {manifest.plan.segments} segments; "
+            "run it again to go on"
+        )
+    return journal
+
+
+def _run(
+    jobs: tuple[Job, ...],
+    manifest: Manifest,
+    folder: Path,
+    on_event: Callable[[Event], None] | None,
+    deadline_s: float | None,
+) -> None:
     path = folder / _JOBS
     run = folder if manifest.training.mode == "rounds" else None
     path.write_text(Jobs(jobs=jobs, run=run, deadline_s=deadline_s).model_dump_json())
@@ -66,13 +84,6 @@ def run_local(
                 on_event(event)
             if isinstance(event, Failed) and not event.lost_peer:
                 raise RunError(event.reason)
-    journal = Journal.read(folder)
-    if len(journal.entries) != manifest.plan.segments + 1:
-        raise RunError(
-            f"the run ended after {len(journal.entries) - 1} of {manifest.plan.segments} segments; "
-            "run it again to go on"
-        )
-    return journal
 
 
 @contextlib.contextmanager
@@ -133,8 +144,9 @@ def _last_line(path: Path) -> str:
     return lines[-1] if lines else "it says nothing"
 
 
-def _jobs(manifest: Manifest, files: Files, folder: Path, *, pinned: bool) -> tuple[Job, ...]:
-    folder.mkdir(parents=True, exist_ok=True)
+def _jobs(
+    manifest: Manifest, files: Files, folder: Path, *, pinned: bool = False
+) -> tuple[Job, ...]:
     Journal.open(folder, manifest.canonical)
     workers = manifest.training.workers
     rounds = manifest.training.mode == "rounds"

@@ -31,7 +31,7 @@ from trainyard.engine.events import (
     read_event,
     tell,
 )
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import Journal, held
 from trainyard.engine.seclusion import seclude
 from trainyard.engine.worker import EXIT_FAILED, Job
 from trainyard.protocol.errors import TrainyardError
@@ -126,7 +126,13 @@ def align(jobs: tuple[Job, ...]) -> int:
 
     A worker that has none, such as one that came new, takes them from one that has.
     """
-    journals = [Journal.open(job.folder, job.manifest.read_bytes()) for job in jobs]
+    with contextlib.ExitStack() as stack:
+        for job in jobs:
+            stack.enter_context(held(job.folder))
+        return _align([Journal.open(job.folder, job.manifest.read_bytes()) for job in jobs])
+
+
+def _align(journals: list[Journal]) -> int:
     kept = min((len(one.entries) for one in journals if one.entries), default=0)
     source = next((one for one in journals if one.entries), None)
     for journal in journals:

@@ -19,7 +19,7 @@ from trainyard.engine.energy import Energy, Meter, Power
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
 from trainyard.engine.figures import Figures, Sums
-from trainyard.engine.journal import Entry, Journal, Measured, Validated
+from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
 from trainyard.engine.state import State
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
@@ -91,8 +91,8 @@ def work(job: Job) -> None:
 
         work_rounds(job, training, job.exchange)
         return
-    journal = Journal.open(job.folder, data)
-    with journal.held():
+    with held(job.folder):
+        journal = Journal.open(job.folder, data)
         _compute(job, manifest, journal, open_training(job, manifest))
 
 
