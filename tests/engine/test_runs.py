@@ -13,6 +13,7 @@ from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, Restarted, Started
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import run_local
+from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.material import Files
 
 # Steps enough that a worker is still at them when somebody gets round to killing it.
@@ -67,6 +68,7 @@ def test_run_is_told_and_kept(files: Files, tmp_path: Path) -> None:
     assert all(
         journal.state(number).hash.hex() == journal.entries[number].state for number in range(5)
     )
+    assert journal.state(4).size < most_state_bytes(manifest)
     assert isinstance(events[0], Started)
     told = [event.entry for event in events if isinstance(event, Finished)]
     assert told == journal.entries

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,12 +15,14 @@ from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
 from trainyard.engine.auditor import Inputs
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
+from trainyard.engine.limits import most_state_bytes, most_trace_bytes
+from trainyard.engine.material import check_file
 from trainyard.engine.offers import OFFERS
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.trace import Trace
 
 MANIFEST, TRACE, STATES, DELTAS = "manifest.json", "trace.json", "states", "deltas"
-_MOST_TRACE_BYTES = 128 << 20
+_MOST_MANIFEST_BYTES = 1 << 20
 _MOST_OFFER_BYTES = 1 << 20
 
 
@@ -68,8 +70,8 @@ class Published:
     def open(
         cls, content: Content, result: ContentPath, folder: Path, progress: Report | None
     ) -> "Published":
-        manifest = Manifest.parse(_read(content, result.child(MANIFEST), 1 << 20))
-        trace = _read_trace(content, result).checked(manifest)
+        manifest = Manifest.parse(_read(content, result.child(MANIFEST), _MOST_MANIFEST_BYTES))
+        trace = _read_trace(content, result, most_trace_bytes(manifest)).checked(manifest)
         states = [state.hex() for state in trace.states]
         return cls(content, result, manifest, states, folder, progress)
 
@@ -93,15 +95,21 @@ class Published:
 
     def _state(self, name: str, digest: str, segment: int) -> Path:
         path = self.folder / f"{digest}.safetensors"
+        if path.is_file() and _digest(path) == digest:
+            return path
         place = self.result
         for part in f"{name}.safetensors".split("/"):
             place = place.child(part)
-        self.content.get(place, path, progress=self.progress)
-        if sha256(path.read_bytes()).hexdigest() != digest:
-            path.unlink()
+        check_file(self.content, place, most_state_bytes(self.manifest))
+        # INVARIANT: under its own name lies nothing but the state itself.
+        fetched = path.with_name(f".{digest}.fetched")
+        self.content.get(place, fetched, progress=self.progress)
+        if _digest(fetched) != digest:
+            fetched.unlink()
             raise RunError(
                 f"the run serves another state before segment {segment} than its trace names"
             )
+        fetched.replace(path)
         return path
 
 
@@ -124,8 +132,8 @@ class Kept:
         return path.read_bytes() if path.exists() else None
 
 
-def _read_trace(content: Content, result: ContentPath) -> TraceList:
-    data = _read(content, result.child(TRACE), _MOST_TRACE_BYTES)
+def _read_trace(content: Content, result: ContentPath, most: int) -> TraceList:
+    data = _read(content, result.child(TRACE), most)
     try:
         return TraceList.model_validate(json.loads(data))
     except (ValueError, ValidationError, RecursionError) as error:
@@ -135,7 +143,10 @@ def _read_trace(content: Content, result: ContentPath) -> TraceList:
 
 
 def _read(content: Content, path: ContentPath, most: int) -> bytes:
-    size = content.stat(path).size
-    if size > most:
-        raise RunError(f"{path} has {size} bytes, and at most {most} are read")
+    check_file(content, path, most)
     return b"".join(content.cat(path))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

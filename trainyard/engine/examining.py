@@ -5,6 +5,7 @@ from trainyard.engine.deltas import is_finite, read_delta
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Decision, Exchange, Offer
 from trainyard.engine.leaves import Absence, absent, absent_in, delta_of
+from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.merging import check_quorum, plan_of, rounds_of
 from trainyard.engine.offers import Signers, check_signed
 from trainyard.engine.state import State
@@ -17,13 +18,14 @@ class Examiner:
     def __init__(self, manifest: Manifest, exchange: Exchange, signers: Signers) -> None:
         self._manifest, self._plan = manifest, plan_of(manifest)
         self._exchange, self._signers = exchange, signers
+        self._most_bytes = most_state_bytes(manifest)
         if len(signers) != self._plan.workers:
             raise StateError(f"{len(signers)} sign in a run of {self._plan.workers} workers")
 
     def check(self, offer: Offer | None, number: int, slot: int, globe: State) -> Offer:
         """The offer, if worker `slot` can have made it in round `number`."""
         offer = self._vouched(offer, number, slot, globe)
-        leaf = self._exchange.get(offer.leaf)
+        leaf = self._exchange.get(offer.leaf, self._most_bytes)
         if offer.absence is not None:
             if leaf != self._absent(offer, globe):
                 raise StateError(f"worker {slot} offers something else than that it has nothing")
@@ -70,7 +72,7 @@ class Examiner:
         return absent_in(self._plan, segment, Absence.DIVERGED)
 
     def _delta(self, offer: Offer, globe: State) -> State:
-        delta = self._exchange.get(offer.delta or "")
+        delta = self._exchange.get(offer.delta or "", self._most_bytes)
         moved = read_delta(globe, delta, rounds_of(self._manifest).compression)
         if not is_finite(moved):
             raise StateError(f"the delta of worker {offer.slot} has values that are no numbers")

@@ -21,6 +21,8 @@ from trainyard.engine.state import State
 
 _STATES, _ROUNDS = "states", "rounds"
 _POLL_S = 0.01
+# A decision has the offers of all workers, each with its figures.
+_MOST_DOCUMENT_BYTES = 8 << 20
 _HASH = "^[0-9a-f]{64}$"
 
 
@@ -109,7 +111,10 @@ class Exchange:
             state.save(self.path_of(name))
         return name
 
-    def get(self, name: str) -> State:
+    def get(self, name: str, most_bytes: int | None = None) -> State:
+        """A state by its hash; one of more than `most_bytes` is not read."""
+        if most_bytes is not None and self.has_more(name, most_bytes):
+            raise StateError(f"{self.path_of(name)} is larger than a state of this run can be")
         state = State.load(self.path_of(name))
         if state.hash.hex() != name:
             raise StateError(f"{self.path_of(name)} is not the state that its name says")
@@ -122,6 +127,10 @@ class Exchange:
         except StateError:
             return False
         return True
+
+    def has_more(self, name: str, size: int) -> bool:
+        path = self.path_of(name)
+        return path.is_file() and path.stat().st_size > size
 
     def path_of(self, name: str) -> Path:
         return self._folder / _STATES / f"{name}.safetensors"
@@ -187,6 +196,8 @@ def pause() -> None:
 
 def _read(path: Path, kind: type[_D]) -> _D | None:
     try:
+        if path.stat().st_size > _MOST_DOCUMENT_BYTES:
+            raise StateError(f"{path} is too large for a document of a round")
         return kind.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
+from trainyard.content.reading import EntryKind
+from trainyard.engine.errors import RunError
+from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.sources import fetch_source
 from trainyard.protocol.manifest import Manifest, Source
 
@@ -31,10 +34,21 @@ def fetch_files(
     state = None
     if manifest.initial_state is not None:
         state = folder / f"{manifest.initial_state}.safetensors"
-        content.get(ContentPath.parse(manifest.initial_state), state, progress=progress)
+        place = ContentPath.parse(manifest.initial_state)
+        check_file(content, place, most_state_bytes(manifest))
+        content.get(place, state, progress=progress)
     return Files(
         train=fetch_source(manifest.data.train, content, folder, progress=progress),
         validation=fetch(None if validation is None else validation.source),
         test=fetch(manifest.data.test),
         initial_state=state,
     )
+
+
+def check_file(content: Content, path: ContentPath, most: int) -> None:
+    """Refuse what is no file, or larger than such a file of this run can be, before it is read."""
+    entry = content.stat(path)
+    if entry.kind is not EntryKind.FILE:
+        raise RunError(f"{path} is no file, but a {entry.kind}")
+    if entry.size > most:
+        raise RunError(f"{path} has {entry.size} bytes, and in this run it has at most {most}")

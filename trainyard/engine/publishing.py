@@ -27,6 +27,8 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
         (folder / TRACE).write_text(TraceList.of(journal.trace).model_dump_json())
         for number in range(len(journal.entries)):
             path = journal.path_of(number)
+            # Read again: whoever publishes another state than its trace names is a cheat to others.
+            journal.state(number)
             os.link(path, folder / STATES / path.name)
         if isinstance(manifest.plan, RoundsPlan):
             _link_deltas(journal, manifest, manifest.plan, folder / DELTAS)

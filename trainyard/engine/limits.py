@@ -1,0 +1,23 @@
+"""How large the files of a run can be, by its manifest: what is larger is not fetched. No I/O."""
+
+from trainyard.protocol.manifest import Manifest
+
+# No optimiser of a manifest remembers more values of a weight.
+_MOST_MEMORIES = 3
+_VALUE_BYTES = 4
+# Of the header: a layer has some dozens of tensors with their memories, each a name and a line.
+_LAYER_BYTES = 32 << 10
+_REST_BYTES = 64 << 10
+_HASH_TEXT_BYTES = 80
+
+
+def most_state_bytes(manifest: Manifest) -> int:
+    """Of any state of the run, and of any delta, which has each weight once."""
+    model = manifest.model
+    values = model.parameters + _MOST_MEMORIES * model.trainable_parameters
+    return values * _VALUE_BYTES + len(model.layers) * _LAYER_BYTES + _REST_BYTES
+
+
+def most_trace_bytes(manifest: Manifest) -> int:
+    """Of the list of all states' hashes."""
+    return (manifest.plan.segments + 1) * _HASH_TEXT_BYTES + _REST_BYTES
