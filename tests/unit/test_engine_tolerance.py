@@ -7,8 +7,9 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from trainyard.engine.errors import RunError
 from trainyard.engine.state import State, Tensor
-from trainyard.engine.tolerance import DEFAULT_THRESHOLD, deviation, within
+from trainyard.engine.tolerance import DEFAULT_THRESHOLD, LONGEST_SEGMENT, deviation, within
 
 
 def state(
@@ -111,3 +112,77 @@ def test_huge_weights_do_not_overflow() -> None:
     claimed, found = state([3e38, 0.0]), state([2.7e38, 0.0])
 
     assert deviation(START, claimed, found).weights == pytest.approx(0.1)
+
+
+RATE = "optimizer/00001.learning_rate"
+
+
+def with_scalar(name: str, value: float, dtype: type = np.float32) -> State:
+    """Beside weights that go a thousand times as far."""
+    return state(
+        np.full(1000, 1000.0), slot=np.full(1000, 1.0), more={name: np.asarray(value, dtype)}
+    )
+
+
+def start_with(name: str, value: float, dtype: type = np.float32) -> State:
+    return state(np.zeros(1000), slot=np.zeros(1000), more={name: np.asarray(value, dtype)})
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "expected"),
+    [
+        (0.01, 0.01, True),
+        # A rate that no schedule changes is the same anywhere.
+        (0.0101, 0.01, False),
+        (0.0100001, 0.01, False),
+        # One that goes down may differ by a part of how far it went.
+        (0.008, 0.00800001, True),
+        (0.008, 0.0081, False),
+    ],
+)
+def test_scalar_does_not_drown_among_tensors(claimed: float, found: float, expected: bool) -> None:
+    start = start_with(RATE, 0.01)
+
+    assert within(start, with_scalar(RATE, claimed), with_scalar(RATE, found)) is expected
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "expected"),
+    [
+        (math.nan, math.nan, True),
+        (0.5, 0.5001, True),
+        (0.5, 0.6, False),
+        (math.nan, 0.5, False),
+        (0.5, math.nan, False),
+    ],
+)
+def test_best_of_early_stopping_is_compared(claimed: float, found: float, expected: bool) -> None:
+    start = start_with("run/best", math.nan, np.float64)
+    one, other = (with_scalar("run/best", value, np.float64) for value in (claimed, found))
+
+    assert within(start, one, other) is expected
+
+
+def test_outer_memory_is_compared() -> None:
+    start, one, other = (
+        state([size, 0.0], more={"outer/w": np.full(2, value, np.float32)})
+        for size, value in ((0.0, 0.0), (1.0, 2.0), (1.0, 1.0))
+    )
+
+    assert deviation(start, one, other).outer == pytest.approx(0.5)
+    assert not within(start, one, other)
+
+
+def test_number_of_another_kind_must_be_the_same() -> None:
+    one, other = (state([1.0, 0.0], more={"run/x": np.asarray(value)}) for value in (1.0, 1.1))
+
+    assert deviation(one, one, other).unequal == ("run/x",)
+
+
+def test_long_segment_is_not_compared() -> None:
+    steps = LONGEST_SEGMENT + 1
+    end, too_far = (state([1.0, 0.0], step=1 + one) for one in (LONGEST_SEGMENT, steps))
+
+    assert within(START, end, end)
+    with pytest.raises(RunError, match=f"the segment has {steps} steps, and after more than 10"):
+        within(START, too_far, too_far)
