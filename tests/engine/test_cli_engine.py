@@ -15,6 +15,7 @@ import pytest
 
 from tests.engine.nets import manifest_of, write_data
 from trainyard.cli.engine import _report
+from trainyard.engine.classes import find_class
 from trainyard.engine.costs import step_bytes
 from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
@@ -118,9 +119,11 @@ def test_strangers_check_a_published_run(yard: Yard, published: dict[str, Any]) 
     segments = [str(one) for one in range(published["segments"])]
     options = [part for one in segments for part in ("--segment", one)]
 
-    found = yard.document("audit", published["cid"], *options)
+    asked = ["--manifest", published["manifest"], "--root", published["root"]]
+    found = yard.document("audit", published["cid"], *options, *asked)
 
     assert found["agrees"] is True
+    assert found["class"]["claimed"] == find_class().id
     assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
 
 
@@ -217,6 +220,7 @@ def test_bad_manifests_are_refused_with_the_reason(
     [
         (["audit", "nonsense", "--segment", "0"], 2, "nonsense"),
         (["audit", "CID", "--segment", "99"], 1, "there is no segment 99"),
+        (["audit", "CID", "--segment", "0", "--root", "ab"], 4, "and ab was asked for"),
         (["engine", "run", "missing.json"], 2, "missing.json"),
         (["engine", "run", "manifest.json", "--mode", "rings"], 2, "rings"),
     ],

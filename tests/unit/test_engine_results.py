@@ -3,7 +3,9 @@
 import pytest
 
 from tests.engine.nets import manifest_of
-from trainyard.engine.results import with_end
+from trainyard.cli.engine import _verdicts
+from trainyard.engine.errors import OtherRunError
+from trainyard.engine.results import Asked, Audit, Verdict, with_end
 
 RUNNING, ENDED = list("abcde"), list("abccc")
 
@@ -23,3 +25,42 @@ def test_who_looks_at_an_end_looks_at_what_ended_the_run(
     states: list[str], asked: set[int], looked_at: set[int]
 ) -> None:
     assert with_end(manifest_of("mlp"), states, asked) == looked_at
+
+
+RIGHT = Verdict(0, "segment 0", "a", "a", 1.0)
+OTHER_BITS = Verdict(1, "segment 1", "a", "b", 1.0)
+NONSENSE = Verdict(1, "segment 1", "a", None, 1.0, "it is no state")
+UNSIGNED = Verdict(1, "segment 1", "a", "a", 1.0, unsigned="no offer is here")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "own_class", "is_open"),
+    [
+        (RIGHT, "y", False),
+        (OTHER_BITS, "y", True),
+        # On the same class bits do prove it; and some things are wrong on any machine.
+        (OTHER_BITS, "x", False),
+        (OTHER_BITS, None, False),
+        (NONSENSE, "y", False),
+        (UNSIGNED, "y", False),
+    ],
+)
+def test_other_bits_of_another_class_prove_nothing(
+    verdict: Verdict, own_class: str | None, is_open: bool
+) -> None:
+    audit = Audit("m", "r", "s", "s", (RIGHT, verdict), "x", own_class)
+
+    *_, last = _verdicts(audit)
+
+    assert audit.is_open is is_open
+    line = "computed on class x, this machine is y: differing bits prove nothing"
+    assert last.startswith(line) is is_open
+
+
+def test_run_that_was_not_asked_for_is_refused() -> None:
+    Asked().check("aa", "bb")
+    Asked("AA", "0xbb").check("aa", "bb")
+    with pytest.raises(OtherRunError, match="the manifest is aa, and ab was asked for"):
+        Asked("ab").check("aa", "bb")
+    with pytest.raises(OtherRunError, match="the root of the trace is bb, and ab was asked for"):
+        Asked(None, "ab").check("aa", "bb")

@@ -95,6 +95,12 @@ def audit(
     segment: Annotated[
         list[int], typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
     ],
+    manifest: Annotated[
+        str | None, typer.Option(metavar="DIGEST", help="The manifest that it has to be of.")
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option(metavar="ROOT", help="The root that its trace has to have.")
+    ] = None,
     cache: Annotated[
         Path, typer.Option(help="Where fetched data is kept for the next time.", file_okay=False)
     ] = Path("trainyard-audits"),
@@ -102,30 +108,32 @@ def audit(
     """Recompute segments of a run and say whether they came out as it claims.
 
     The state that it begins with is computed from the manifest and compared too. Exit code 4 if
-    anything differs.
+    anything differs, 5 if only bits do and the run was computed on another class of machine.
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath
-    from trainyard.engine.results import audit_folder, audit_result
+    from trainyard.engine.results import Asked, audit_folder, audit_result
 
+    asked = Asked(manifest, root)
     with place.content() as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
-            found = audit_folder(content, Path(result), segment, cache, progress=bar)
+            found = audit_folder(content, Path(result), segment, cache, asked=asked, progress=bar)
         else:
             path = ContentPath.parse(result)
-            found = audit_result(content, path, segment, cache, progress=bar)
+            found = audit_result(content, path, segment, cache, asked=asked, progress=bar)
     place.output.result(
         {
             "agrees": found.agrees,
             "manifest": found.manifest,
             "root": found.root,
             "start": {"claimed": found.claimed_start, "found": found.found_start},
+            "class": {"claimed": found.claimed_class, "own": found.own_class},
             "segments": [{"agrees": one.agrees, **asdict(one)} for one in found.verdicts],
         },
         _verdicts(found),
     )
     if not found.agrees:
-        raise typer.Exit(ExitCode.CORRUPT)
+        raise typer.Exit(ExitCode.UNPROVEN if found.is_open else ExitCode.CORRUPT)
 
 
 def _verdicts(found: "Audit") -> Iterator[str]:
@@ -144,6 +152,11 @@ def _verdicts(found: "Audit") -> Iterator[str]:
         if one.unsigned:
             said += f"; {one.unsigned}"
         yield f"{one.title}: {said} ({one.seconds:.1f} s)"
+    if found.is_open:
+        yield (
+            f"computed on class {found.claimed_class}, this machine is {found.own_class}: "
+            "differing bits prove nothing; use the tolerance comparison"
+        )
 
 
 def _manifest(

@@ -18,6 +18,8 @@ class ExitCode(IntEnum):
     WRONG_USE = 2
     UNAVAILABLE = 3
     CORRUPT = 4
+    # An audit found other bits than a machine of another class, which proves nothing.
+    UNPROVEN = 5
     INTERRUPTED = 130
     # As a shell counts a program that SIGPIPE ended.
     PIPE_CLOSED = 141
@@ -29,7 +31,8 @@ class WrongUseError(PermanentError):
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 done; 1 failed; 2 wrong use, such as a bad CID, path or argument; "
-    "3 not found or unavailable; 4 corrupt content; 130 interrupted."
+    "3 not found or unavailable; 4 corrupt content; 5 an audit that proves nothing; "
+    "130 interrupted."
 )
 
 
@@ -38,7 +41,7 @@ def exit_code(error: TrainyardError) -> ExitCode:
     # Imported here: only who fails pays for it.
     from trainyard.content import errors as content
     from trainyard.datasets.errors import CorruptRecordError, DatasetError
-    from trainyard.engine.errors import CorruptDataError, DataError
+    from trainyard.engine.errors import CorruptDataError, DataError, OtherRunError
     from trainyard.protocol.manifest.errors import ManifestError
 
     match error:
@@ -49,6 +52,7 @@ def exit_code(error: TrainyardError) -> ExitCode:
             | content.MalformedBlockError()
             | CorruptRecordError()
             | CorruptDataError()
+            | OtherRunError()
         ):
             return ExitCode.CORRUPT
         case content.NotFoundError() | content.BlockNotFoundError() | content.SourceError():

@@ -21,3 +21,7 @@ class StateError(PermanentError):
 
 class RunError(PermanentError):
     """A run that cannot go on as it is; the message says what to change."""
+
+
+class OtherRunError(RunError):
+    """A run that is sound, perhaps, but is not the one that was asked for."""

@@ -22,8 +22,9 @@ from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.trace import Trace
 
 MANIFEST, TRACE, STATES, DELTAS = "manifest.json", "trace.json", "states", "deltas"
+ENVIRONMENT = "environment.json"
 _MOST_MANIFEST_BYTES = 1 << 20
-_MOST_OFFER_BYTES = 1 << 20
+_MOST_DOCUMENT_BYTES = 1 << 20
 
 
 class TraceList(BaseModel):
@@ -53,6 +54,14 @@ class TraceList(BaseModel):
         if trace.root.hex() != self.root:
             raise RunError("the trace does not have the root that it says")
         return trace
+
+
+class MadeOn(BaseModel):
+    """The environment class that a run says it was computed on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    environment_class: str = Field(pattern="^[0-9a-f]{64}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +97,19 @@ class Published:
         return Inputs(states=states, deltas=deltas, absence=absence)
 
     def offer(self, name: str) -> bytes | None:
+        return self._read_if_there(self.result.child(OFFERS).child(name))
+
+    @property
+    def environment_class(self) -> str | None:
+        data = self._read_if_there(self.result.child(ENVIRONMENT))
         try:
-            return _read(self.content, self.result.child(OFFERS).child(name), _MOST_OFFER_BYTES)
+            return None if data is None else MadeOn.model_validate_json(data).environment_class
+        except ValidationError as error:
+            raise RunError(f"{self.result}/{ENVIRONMENT} names no environment class") from error
+
+    def _read_if_there(self, path: ContentPath) -> bytes | None:
+        try:
+            return _read(self.content, path, _MOST_DOCUMENT_BYTES)
         except NotFoundError:
             return None
 
@@ -115,6 +135,9 @@ class Published:
 
 class Kept:
     """A run in a folder of this machine, finished or not."""
+
+    # It is taken to be this machine's own.
+    environment_class: str | None = None
 
     def __init__(self, run: Path) -> None:
         self._journal = Journal.read(run)

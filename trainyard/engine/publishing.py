@@ -7,8 +7,17 @@ from pathlib import Path
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content, Report
 from trainyard.engine.auditing import inputs_in
+from trainyard.engine.classes import find_class
 from trainyard.engine.errors import RunError
-from trainyard.engine.evidence import DELTAS, MANIFEST, STATES, TRACE, TraceList
+from trainyard.engine.evidence import (
+    DELTAS,
+    ENVIRONMENT,
+    MANIFEST,
+    STATES,
+    TRACE,
+    MadeOn,
+    TraceList,
+)
 from trainyard.engine.journal import Journal
 from trainyard.engine.offers import OFFERS
 from trainyard.engine.worker import MODEL
@@ -16,7 +25,10 @@ from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 
 
 def publish(journal: Journal, content: Content, *, progress: Report | None = None) -> Cid:
-    """Add a finished run to the content store: manifest, trace, states, and the trained model."""
+    """Add a finished run to the content store: manifest, trace, states, and the trained model.
+
+    The class of this machine goes with it: on another one, other bits prove nothing.
+    """
     manifest = Manifest.parse(journal.manifest)
     if len(journal.entries) != manifest.plan.segments + 1:
         raise RunError(f"the run in {journal.folder} is not finished: run it to its end first")
@@ -33,6 +45,8 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
         if isinstance(manifest.plan, RoundsPlan):
             _link_deltas(journal, manifest, manifest.plan, folder / DELTAS)
             _link_offers(journal, folder / OFFERS)
+        own = MadeOn(environment_class=find_class().id)
+        (folder / ENVIRONMENT).write_text(own.model_dump_json())
         if (journal.folder / MODEL).exists():
             os.link(journal.folder / MODEL, folder / MODEL)
         return content.add(folder, progress=progress).cid

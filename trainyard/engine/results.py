@@ -1,14 +1,15 @@
 """Checks of somebody's run: what its segments come to, beside what it says."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import recompute
 from trainyard.engine.auditor import Answer
-from trainyard.engine.errors import RunError
+from trainyard.engine.classes import find_class
+from trainyard.engine.errors import OtherRunError, RunError
 from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
 from trainyard.engine.vouching import Voucher, voucher_of
@@ -46,6 +47,9 @@ class Audit:
     claimed_start: str
     found_start: str
     verdicts: tuple[Verdict, ...]
+    # The class that the run says it was computed on, and where that matters, this machine's.
+    claimed_class: str | None = None
+    own_class: str | None = None
 
     @property
     def begins_right(self) -> bool:
@@ -55,6 +59,32 @@ class Audit:
     def agrees(self) -> bool:
         return self.begins_right and all(verdict.agrees for verdict in self.verdicts)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether all that is wrong are bits, which on a machine of another class prove nothing."""
+        is_other = self.own_class is not None and self.own_class != self.claimed_class
+        only_bits = all(one.found is not None and not one.unsigned for one in self.verdicts)
+        return not self.agrees and is_other and only_bits
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be audited: a digest of a manifest, the root of a trace; None for whichever."""
+
+    manifest: str | None = None
+    root: str | None = None
+
+    def check(self, manifest: str, root: str) -> None:
+        for name, asked, found in (
+            ("manifest", self.manifest, manifest),
+            ("root of the trace", self.root, root),
+        ):
+            if asked is not None and asked.removeprefix("0x").lower() != found:
+                raise OtherRunError(f"the {name} is {found}, and {asked} was asked for")
+
+
+WHICHEVER = Asked()
+
 
 def audit_result(
     content: Content,
@@ -62,11 +92,12 @@ def audit_result(
     segments: Iterable[int],
     folder: Path,
     *,
+    asked: Asked = WHICHEVER,
     progress: Report | None = None,
 ) -> Audit:
     """Recompute segments of a published run; what is fetched for that is kept in `folder`."""
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, segments, folder, progress)
+    return _audit(run, content, segments, asked, folder, progress)
 
 
 def audit_folder(
@@ -75,10 +106,11 @@ def audit_folder(
     segments: Iterable[int],
     folder: Path,
     *,
+    asked: Asked = WHICHEVER,
     progress: Report | None = None,
 ) -> Audit:
     """The same for a run in a folder of this machine, finished or not."""
-    return _audit(Kept(run), content, segments, folder, progress)
+    return _audit(Kept(run), content, segments, asked, folder, progress)
 
 
 def with_end(manifest: Manifest, states: Sequence[str], segments: set[int]) -> set[int]:
@@ -98,10 +130,13 @@ def _audit(
     run: Published | Kept,
     content: Content,
     segments: Iterable[int],
+    asked: Asked,
     folder: Path,
     progress: Report | None,
 ) -> Audit:
     manifest, states = run.manifest, run.states
+    root = Trace([bytes.fromhex(state) for state in states]).root.hex()
+    asked.check(manifest.digest.hex(), root)
     wanted = set(segments)
     for segment in wanted:
         if not 0 <= segment < len(states) - 1:
@@ -109,16 +144,21 @@ def _audit(
     files = fetch_files(manifest, content, folder, progress=progress)
     inputs = {one: run.inputs(one) for one in sorted(with_end(manifest, states, wanted))}
     found = recompute(manifest, files, inputs)
-    return Audit(
+    audit = Audit(
         manifest=manifest.digest.hex(),
-        root=Trace([bytes.fromhex(state) for state in states]).root.hex(),
+        root=root,
         claimed_start=states[0],
         found_start=found.start,
         verdicts=tuple(
             _verdict(one, manifest, states, voucher_of(manifest, states, one.segment, run.offer))
             for one in found.answers
         ),
+        claimed_class=run.environment_class,
     )
+    # Where the manifest names a class, who computed on another one is wrong.
+    if audit.agrees or audit.claimed_class is None or manifest.environment is not None:
+        return audit
+    return replace(audit, own_class=find_class().id)
 
 
 def _verdict(
