@@ -27,6 +27,32 @@ def test_who_looks_at_an_end_looks_at_what_ended_the_run(
     assert with_end(manifest_of("mlp"), states, asked) == looked_at
 
 
+# Two workers: each round is two parts and a merge.
+ROUNDS = manifest_of(
+    "mlp", mode="rounds", workers=2, until={"steps": 12}, rounds={"local_steps": 3}
+)
+
+
+@pytest.mark.parametrize(
+    ("states", "asked", "looked_at"),
+    [
+        (list("0abCdeFghIjkL"), {4, 11}, {4, 11}),
+        # The second merge is said to have ended the run: what repeats it brings it and its parts.
+        (list("0abCdeFxxFxxF"), {4}, {4}),
+        (list("0abCdeFxxFxxF"), {11}, {3, 4, 5, 11}),
+        (list("0abCdeFxxFxxF"), {6, 9}, {3, 4, 5, 6, 9}),
+        (list("0xx0xx0xx0xx0"), {9}, {0, 1, 2, 9}),
+        # As far as a run in a folder has come.
+        (list("0abCdeFxxFx"), {9}, {3, 4, 5, 9}),
+        (list("0abCdeFx"), {6}, {6}),
+    ],
+)
+def test_end_of_rounds_brings_the_merge_and_its_parts(
+    states: list[str], asked: set[int], looked_at: set[int]
+) -> None:
+    assert with_end(ROUNDS, states, asked) == looked_at
+
+
 RIGHT = Verdict(0, "segment 0", "a", "a", 1.0)
 OTHER_BITS = Verdict(1, "segment 1", "a", "b", 1.0)
 NONSENSE = Verdict(1, "segment 1", "a", None, 1.0, "it is no state")

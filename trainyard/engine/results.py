@@ -119,11 +119,26 @@ def with_end(manifest: Manifest, states: Sequence[str], segments: set[int]) -> s
     Else one wrong segment, which says that the run was over, would make all after it right.
     """
     if isinstance(manifest.plan, RoundsPlan):
-        return segments
+        return segments | _ends_of_rounds(manifest.plan, states, segments)
     if not any(states[segment] == states[segment + 1] for segment in segments):
         return segments
     end = states.index(states[-1])
     return segments | {max(end - 1, 0)}
+
+
+def _ends_of_rounds(plan: RoundsPlan, states: Sequence[str], segments: set[int]) -> set[int]:
+    """The merges that ended the run for rounds that only repeat it, and the parts they are of.
+
+    A merge goes on by steps, so that one which changes nothing is of a run that was over before.
+    """
+    globes = list(states[:: plan.workers + 1])
+    ends = set()
+    for number in {plan.part(segment).round for segment in segments}:
+        first = globes.index(globes[number])
+        if first < number or [globes[number]] == globes[number + 1 : number + 2]:
+            ended_by = max(first - 1, 0)
+            ends |= set(range(plan.before(ended_by), plan.before(ended_by + 1)))
+    return ends
 
 
 def _audit(
