@@ -115,8 +115,6 @@ class Published:
 
     def _state(self, name: str, digest: str, segment: int) -> Path:
         path = self.folder / f"{digest}.safetensors"
-        if path.is_file() and _digest(path) == digest:
-            return path
         place = self.result
         for part in f"{name}.safetensors".split("/"):
             place = place.child(part)
