@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.nets import manifest_of, write_data
@@ -145,6 +146,20 @@ def test_folder_of_another_run_is_refused(files: Files, tmp_path: Path) -> None:
 def test_missing_data_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere"):
         run_local(manifest_of("mlp"), Files(train=tmp_path / "nowhere"), tmp_path / "run")
+
+
+def test_label_of_no_class_fails_at_once(tmp_path: Path) -> None:
+    """A worker that fails is not one that is lost, and its peers are not the reason."""
+    files = write_data(tmp_path / "data")
+    labels = np.load(files.train / "label.npy")
+    labels[5] = 12
+    np.save(files.train / "label.npy", labels)
+    events: list[Event] = []
+
+    with pytest.raises(RunError, match=r"worker \d: InvalidArgumentError: .*(not in|out of)"):
+        run_local(manifest_of("mlp", workers=2), files, tmp_path / "run", events.append)
+
+    assert not [event for event in events if isinstance(event, Restarted)]
 
 
 @pytest.mark.parametrize("slot", [0, 1], ids=["leader", "peer"])

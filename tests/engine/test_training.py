@@ -1,5 +1,6 @@
 """Segments: each is a function of the state before it, bit for bit."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -152,6 +153,23 @@ class TestEnds:
         stranger = open_training(diverging)
         before = states_of(training, outcomes)[where]
         assert stranger.run(where, before).state == last
+
+    def test_weights_that_are_no_numbers_after_a_loss_that_is(self, open_training: Open) -> None:
+        """The one step of each segment gives a loss, and then goes too far."""
+        document = json.loads(manifest_of("mlp").canonical)
+        document["model"]["layers"][0]["scale"] = 1e10
+        document["training"] |= {
+            "optimizer": {"type": "SGD", "learning_rate": 1e30},
+            "steps_per_segment": 1,
+        }
+        training = open_training(Manifest.of(document))
+        start = training.start()
+
+        ended = training.run(0, start)
+
+        assert (ended.stop, ended.figures) == (Stop.DIVERGED, None)
+        assert differing(ended.state, start) == ["run/stop"]
+        assert training.run(1, ended.state).state == ended.state
 
     def test_early(self, open_training: Open) -> None:
         """Weights no longer change with a rate of almost nothing, so nothing gets better."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from trainyard.engine.causes import lasting_cause
 from trainyard.engine.errors import StateError
 from trainyard.engine.events import Failed, tell
 from trainyard.engine.leaves import Absence
@@ -72,6 +73,12 @@ def main() -> None:
         answer(audit)
     except TrainyardError as error:
         tell(Failed(reason=str(error)))
+        sys.exit(EXIT_FAILED)
+    except Exception as error:
+        reason = lasting_cause(error)
+        if reason is None:
+            raise
+        tell(Failed(reason=reason))
         sys.exit(EXIT_FAILED)
 
 

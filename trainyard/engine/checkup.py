@@ -91,9 +91,12 @@ def _network_refusal() -> str:
     """Why workers cannot have a network of their own; nothing if they can."""
     # In a child: whoever moves there does not come back.
     program = "from trainyard.engine.seclusion import seclude; seclude()"
-    tried = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=_TRY_S
-    )
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=_TRY_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"a network of its own is not there after {_TRY_S:.0f} s: try again with less load"
     if tried.returncode == 0:
         return ""
     said = tried.stderr.strip().splitlines()

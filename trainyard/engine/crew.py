@@ -75,7 +75,7 @@ class Crew:
             if not data:
                 status = member.process.wait(GRACE_S)
                 self.dismiss(key.data)
-                heard.append(Lost(key.data, reason_of(key.data, status)))
+                heard.append(Lost(key.data, reason_of(self._jobs[key.data], status)))
         return heard
 
     def dismiss(self, slot: int) -> None:

@@ -15,6 +15,7 @@ from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Failed, read_event
 from trainyard.engine.journal import RUN_LOCK, Journal, held
+from trainyard.engine.logs import last_line
 from trainyard.engine.material import Files
 from trainyard.engine.offers import own_key
 from trainyard.engine.signing import address_of
@@ -133,15 +134,9 @@ def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
     status = child.wait()
     if status != 0:
         ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "failed"
-        raise RunError(f"the process of the run {ending}; see {log}: {_last_line(log)}")
-
-
-def _last_line(path: Path) -> str:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 4096))
-        lines = file.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it says nothing"
+        raise RunError(
+            f"the process of the run {ending}; see {log}: {last_line(log) or 'it says nothing'}"
+        )
 
 
 def _jobs(

@@ -32,8 +32,9 @@ from trainyard.engine.events import (
     tell,
 )
 from trainyard.engine.journal import Journal, held
+from trainyard.engine.logs import last_line
 from trainyard.engine.seclusion import seclude
-from trainyard.engine.worker import EXIT_FAILED, Job
+from trainyard.engine.worker import EXIT_FAILED, EXIT_LOST_PEER, Job
 from trainyard.protocol.errors import TrainyardError
 
 _LOG = "worker.log"
@@ -41,6 +42,7 @@ _JOB = "job.json"
 # Lost workers in a row, without a segment between them, after which it is not bad luck.
 MOST_LOSSES = 3
 GRACE_S = 10.0
+_WORD_S = 3.0
 READ_BYTES = 1 << 16
 
 
@@ -69,7 +71,7 @@ def main() -> None:
             coordinate(jobs, given.run, given.deadline_s)
             return
         supervise(jobs)
-    except TrainyardError as error:
+    except (TrainyardError, OSError) as error:
         tell(Failed(reason=str(error)))
         sys.exit(EXIT_FAILED)
 
@@ -150,7 +152,7 @@ def _run_once(
     attempt = _Attempt()
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(started(job)) for job in jobs]
-        for slot, line in _lines(workers, attempt):
+        for slot, line in _lines(workers, jobs, attempt):
             event = read_event(line)
             _follow(event, ledger, attempt)
             if isinstance(event, Failed) and not event.lost_peer:
@@ -179,15 +181,22 @@ def _follow(event: Event, ledger: _Ledger, attempt: _Attempt) -> None:
 
 
 def _lines(
-    workers: list["subprocess.Popen[bytes]"], attempt: _Attempt
+    workers: list["subprocess.Popen[bytes]"], jobs: tuple[Job, ...], attempt: _Attempt
 ) -> Iterator[tuple[int, bytes]]:
-    """What the workers say, until all have ended or one is lost."""
+    """What the workers say, until all have ended or one is lost.
+
+    One that only says that it lost another leaves that one a moment to say why.
+    """
+    until: float | None = None
     with selectors.DefaultSelector() as selector:
         for slot, worker in enumerate(workers):
             selector.register(output_of(worker), selectors.EVENT_READ, slot)
         unfinished = [b""] * len(workers)
         while selector.get_map():
-            for key, _ in selector.select():
+            ready = selector.select(None if until is None else max(0.0, until - time.monotonic()))
+            if not ready:
+                return
+            for key, _ in ready:
                 slot = key.data
                 data = os.read(key.fd, READ_BYTES)
                 *lines, unfinished[slot] = (unfinished[slot] + data).split(b"\n")
@@ -197,15 +206,23 @@ def _lines(
                     continue
                 selector.unregister(key.fileobj)
                 status = workers[slot].wait(GRACE_S)
-                if status != 0:
-                    attempt.lost = reason_of(slot, status)
+                if status == EXIT_LOST_PEER:
+                    attempt.lost = attempt.lost or reason_of(jobs[slot], status)
+                    until = until or time.monotonic() + _WORD_S
+                elif status != 0:
+                    attempt.lost = reason_of(jobs[slot], status)
                     return
 
 
-def reason_of(slot: int, status: int) -> str:
+def reason_of(job: Job, status: int) -> str:
+    """How a worker ended, and what it had to say."""
+    if status == -signal.SIGKILL:
+        return f"worker {job.slot} was killed by SIGKILL"
+    ending = f"ended with status {status}"
     if status < 0:
-        return f"worker {slot} was killed by {signal.Signals(-status).name}"
-    return f"worker {slot} ended with status {status}"
+        ending = f"was killed by {signal.Signals(-status).name}"
+    said = last_line(job.folder / _LOG)
+    return f"worker {job.slot} {ending}" + (f": {said}" if said else "")
 
 
 @contextlib.contextmanager

@@ -118,6 +118,11 @@ class Training:
         counters.stop = stop
         trained = time.perf_counter()
         after = self._capture(counters)
+        if not _has_numbers(after):
+            # No loss told of it: the run ends with the last state that is known to be sound.
+            counters = self._restore(state)
+            counters.stop = Stop.DIVERGED
+            taken, evaluations, after = [], [], self._capture(counters)
         _ = after.hash
         traced = time.perf_counter()
         names = tuple(self._program.metrics)
@@ -231,6 +236,12 @@ class Training:
         else:
             counters.waited += 1
         return counters.waited > rule.patience
+
+
+def _has_numbers(state: State) -> bool:
+    """Whether all weights are numbers; a loss may be one although they are not."""
+    weights = (one for name, one in state.tensors.items() if name.startswith(WEIGHTS))
+    return all(bool(np.isfinite(one).all()) for one in weights if one.dtype.kind == "f")
 
 
 def order_of(manifest: Manifest) -> Order:

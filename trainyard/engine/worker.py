@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from trainyard.engine.causes import cause, is_lost_peer, lasting_cause
 from trainyard.engine.costs import step_bytes
 from trainyard.engine.energy import Energy, Meter, Power
 from trainyard.engine.errors import RunError
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from trainyard.engine.rounds import RoundsTraining
     from trainyard.engine.training import Evaluation, Material, Outcome, Training
 
-# A lost peer is seen as one of these when vectors are handed round.
-_PEER_ERRORS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
 _TELL_EVERY_S = 0.2
 MODEL, SUMMARIES = "model.keras", "tensorboard"
 EXIT_FAILED, EXIT_LOST_PEER = 1, 75
@@ -68,16 +67,21 @@ def main() -> None:
     except TrainyardError as error:
         tell(Failed(slot=job.slot, reason=str(error)))
         sys.exit(EXIT_FAILED)
-    except MemoryError:
-        tell(Failed(slot=job.slot, reason="out of memory: take a smaller batch or model"))
-        sys.exit(EXIT_FAILED)
     except Exception as error:
-        if type(error).__name__ not in _PEER_ERRORS or not job.peers:
+        reason = lasting_cause(error)
+        if reason is not None:
+            tell(Failed(slot=job.slot, reason=f"worker {job.slot}: {reason}"))
+            _leave(EXIT_FAILED)
+        if not is_lost_peer(error) or not job.peers:
             raise
-        tell(Failed(slot=job.slot, reason=_first_line(error), lost_peer=True))
-        # TensorFlow would wait for the peer that is gone.
-        sys.stdout.flush()
-        os._exit(EXIT_LOST_PEER)
+        tell(Failed(slot=job.slot, reason=cause(error), lost_peer=True))
+        _leave(EXIT_LOST_PEER)
+
+
+def _leave(status: int) -> None:
+    """End at once: TensorFlow would wait for peers that are gone, or that wait for this one."""
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def work(job: Job) -> None:
@@ -258,10 +262,6 @@ def validated(evaluations: Sequence["Evaluation"]) -> tuple[Validated, ...]:
         Validated(epoch=one.epoch, step=one.step, **measured(one.figures).model_dump())
         for one in evaluations
     )
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
 
 
 if __name__ == "__main__":
