@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.state import State
+from trainyard.engine.writing import Writer
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -65,35 +67,40 @@ def _ours(manifest: Manifest, records: Path, folder: Path) -> Callable[[], Turn]
     data = open_folder(manifest.data.train, records)
     training = Training(manifest, build(manifest), Material(data))
     journal = Journal.open(folder, manifest.canonical)
+    written_s = [0.0, 0.0]
+    writer = Writer(journal, lambda _: written_s.append(time.thread_time()))
     state = training.start()
     journal.append(Entry(number=0, state=state.hash.hex(), step=0), state)
+    segments = count()
 
     def turn() -> Turn:
         nonlocal state
-        segment = len(journal.entries) - 1
+        segment = next(segments)
         began = time.perf_counter()
         outcome = training.run(segment, state)
-        state = outcome.state
         trained = time.perf_counter()
-        digest, step = state.hash.hex(), int(state.tensors["run/step"])
-        journal.append(Entry(number=segment + 1, state=digest, step=step), state)
+        digest, step = outcome.state.hash.hex(), int(outcome.state.tensors["run/step"])
+        writer.append(Entry(number=segment + 1, state=digest, step=step), outcome.state)
         ended = time.perf_counter()
+        replay_s = _replay(training, segment, state, digest)
+        state = outcome.state
         return Turn(
             seconds=ended - began,
-            trace_s=outcome.trace_s + ended - trained,
-            replay_s=_replay(training, journal, segment),
+            # What training waits for, and what the writer took of a core meanwhile.
+            trace_s=outcome.trace_s + ended - trained + written_s[-1] - written_s[-2],
+            replay_s=replay_s,
         )
 
     return turn
 
 
-def _replay(training: "Training", journal: Journal, segment: int) -> float:
+def _replay(training: "Training", segment: int, before: State, digest: str) -> float:
     """What an auditor does for a segment, in a process that has computed one before."""
+    data = b"".join(before.parts())
     began = time.perf_counter()
-    before = State.load(journal.path_of(segment))
-    found = training.run(segment, before).state.hash.hex()
+    found = training.run(segment, State.decode(data, "the state before")).state.hash.hex()
     seconds = time.perf_counter() - began
-    if found != journal.entries[segment + 1].state:
+    if found != digest:
         raise RuntimeError(f"segment {segment} came out differently")
     return seconds
 

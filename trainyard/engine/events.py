@@ -1,6 +1,7 @@
 """What the processes of a run tell each other and whoever watches: one JSON document a line."""
 
 import sys
+from threading import Lock
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -97,6 +98,7 @@ Event: TypeAlias = Annotated[
     Field(discriminator="event"),
 ]
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_TELLING = Lock()
 
 
 def read_event(line: bytes | str) -> Event:
@@ -104,6 +106,8 @@ def read_event(line: bytes | str) -> Event:
 
 
 def tell(event: Event) -> None:
-    """Say it to the process that started this one."""
-    sys.stdout.write(event.model_dump_json() + "\n")
-    sys.stdout.flush()
+    """Say it to the process that started this one; from any thread."""
+    line = event.model_dump_json() + "\n"
+    with _TELLING:
+        sys.stdout.write(line)
+        sys.stdout.flush()

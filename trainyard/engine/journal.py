@@ -1,8 +1,8 @@
 """One run on disk: its states, and a journal of finished segments that survives any crash.
 
-A state is written whole before its line, and a line is written whole before the next segment
-starts. So whatever a crash leaves behind, the last readable line whose state has the hash that the
-line says is where the run goes on.
+A state is written whole before its line, and a line is written whole before the next state. So
+whatever a crash leaves behind, the last readable line whose state has the hash that the line says
+is where the run goes on.
 """
 
 import fcntl

@@ -22,6 +22,7 @@ from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, t
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
 from trainyard.engine.state import State
+from trainyard.engine.writing import Writer
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
@@ -174,15 +175,16 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
         state = journal.state(len(journal.entries) - 1)
     telling = Telling(job.slot, manifest.training.batch)
     meter = Meter(job.power)
-    with _summarising(job) as summarise:
-        for segment in range(len(journal.entries) - 1, plan.segments):
+    segments = range(len(journal.entries) - 1, plan.segments)
+    writer = Writer(journal, lambda entry: tell(Finished(slot=job.slot, entry=entry)))
+    with writer, _summarising(job) as summarise:
+        for segment in segments:
             outcome = training.run(segment, state, telling)
             steps = _step(outcome.state) - _step(state)
             state = outcome.state
             sent_bytes = steps * step_bytes(manifest) if job.peers else 0
             entry = _entry(outcome, sent_bytes, meter.take())
-            journal.append(entry, state)
-            tell(Finished(slot=job.slot, entry=entry))
+            writer.append(entry, state)
             summarise(entry)
     tested = None
     if job.slot == 0:
