@@ -46,14 +46,18 @@ def workers_here() -> list[int]:
 
 
 def killing(slot: int, number: int) -> Callable[[Event], None]:
-    """Kill the worker of `slot` once state `number` is there, and only once."""
+    return signalling(slot, number, signal.SIGKILL)
+
+
+def signalling(slot: int, number: int, what: signal.Signals) -> Callable[[Event], None]:
+    """Signal the worker of `slot` once state `number` is there, and only once."""
     done = False
 
     def on_event(event: Event) -> None:
         nonlocal done
         if not done and isinstance(event, Finished) and event.entry.number == number:
             done = True
-            os.kill(workers_here()[slot], signal.SIGKILL)
+            os.kill(workers_here()[slot], what)
 
     return on_event
 
@@ -184,6 +188,23 @@ def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slo
     assert [answer.state for answer in found.answers] == [
         entry.state for entry in journal.entries[1::7]
     ]
+
+
+def test_cluster_that_stands_still_is_started_anew(files: Files, tmp_path: Path) -> None:
+    """One worker is stopped, and the other waits for it: TensorFlow sees that later, if at all."""
+    manifest = manifest_of("mlp", workers=2, until={"steps": LONG})
+    events: list[Event] = []
+    stop = signalling(1, 2, signal.SIGSTOP)
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        stop(event)
+
+    journal = run_local(manifest, files, tmp_path, on_event, stall_s=4)
+
+    restarts = {event.reason for event in events if isinstance(event, Restarted)}
+    assert "no worker took a step for 4 s" in restarts
+    assert len(journal.entries) == LONG // 3 + 1
 
 
 @pytest.mark.parametrize("slot", [0, 1])

@@ -13,7 +13,7 @@ import pytest
 from trainyard.engine import checkup, worker
 from trainyard.engine.causes import cause, is_lost_peer, lasting_cause
 from trainyard.engine.events import Failed, read_event
-from trainyard.engine.supervisor import reason_of
+from trainyard.engine.starting import reason_of
 from trainyard.engine.worker import Job
 
 

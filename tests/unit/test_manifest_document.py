@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.manifests import classifier, manifest
-from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest import Manifest, ManifestError
+from trainyard.protocol.manifest.document import MOST_VALUES
 
 
 def shuffled(value: Any, chance: random.Random) -> Any:
@@ -79,3 +80,28 @@ def test_padding_may_not_reach_what_does_not_heed_it() -> None:
 
     with pytest.raises(ValueError, match=r"layers\[1\]: GlobalAveragePooling1D does not heed"):
         Manifest.of(document)
+
+
+def large(**training: Any) -> Manifest:
+    """Images of which a model holds millions of values each."""
+    document = classifier(batch=1000, **training)
+    shape = [600, 600, 1]
+    document["model"]["inputs"][0]["shape"] = shape
+    document["data"]["train"]["features"]["image"]["shape"] = shape
+    return Manifest.of(document)
+
+
+def test_batch_that_no_worker_can_hold_is_refused() -> None:
+    with pytest.raises(ManifestError, match=r"training\.batch: 1000 examples of \d+ values each"):
+        large()
+
+    shared = large(mode="sync", workers=8)
+    assert shared.training.batch // 8 * shared.model.activations <= MOST_VALUES
+
+
+def test_large_records_are_evaluated_in_smaller_batches() -> None:
+    shared = large(mode="sync", workers=8)
+
+    assert manifest().evaluation_batch == 1000
+    assert 1 < shared.evaluation_batch < 100
+    assert shared.evaluation_batch * shared.model.activations <= 100_000_000

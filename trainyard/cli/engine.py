@@ -40,6 +40,10 @@ def run(
             min=0, help="In rounds: how long others are waited for once one worker is done."
         ),
     ] = None,
+    stall_s: Annotated[
+        float,
+        typer.Option(min=1, help="In sync: after how long without a step all start anew."),
+    ] = 1800.0,
     folder: Folder = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Add the finished run to the store, to be checked.")
@@ -60,7 +64,9 @@ def run(
         with place.output.progress("fetching") as bar:
             files = fetch_files(wanted, content, folder / "files", progress=bar)
         with _watching(place, wanted) as watch:
-            journal = run_local(wanted, files, folder, watch, deadline_s=deadline_s)
+            journal = run_local(
+                wanted, files, folder, watch, deadline_s=deadline_s, stall_s=stall_s
+            )
             tested = watch.tested
         cid = None
         if publish:

@@ -8,7 +8,7 @@ from subprocess import Popen
 from types import TracebackType
 
 from trainyard.engine.events import Event, read_event
-from trainyard.engine.supervisor import GRACE_S, READ_BYTES, output_of, reason_of, started
+from trainyard.engine.starting import GRACE_S, READ_BYTES, output_of, reason_of, started
 from trainyard.engine.worker import Job
 
 

@@ -15,8 +15,6 @@ from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
 from trainyard.protocol.manifest import Source
 
-BATCH = 1_000
-
 
 class Evaluator:
     """Computes loss and metrics without training. Regularisers are no part of this loss."""

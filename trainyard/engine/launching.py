@@ -19,7 +19,7 @@ from trainyard.engine.logs import last_line
 from trainyard.engine.material import Files
 from trainyard.engine.offers import own_key
 from trainyard.engine.signing import address_of
-from trainyard.engine.supervisor import Jobs
+from trainyard.engine.supervisor import DEFAULT_STALL_S, Jobs
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
 
@@ -42,13 +42,15 @@ def run_local(
     *,
     deadline_s: float | None = None,
     pinned: bool = False,
+    stall_s: float = DEFAULT_STALL_S,
 ) -> Journal:
     """Run all workers of the manifest here, or go on with the run that `folder` holds.
 
     Returns the journal of the run. If this process is killed, the same call goes on from the last
     finished segment. In mode rounds, `deadline_s` after one worker is done with a round those that
-    are not are left out of it; without, all are waited for that are not lost. `pinned` gives each
-    worker one core of its own, as far as there are any.
+    are not are left out of it; without, all are waited for that are not lost. In mode sync, workers
+    that say nothing for `stall_s` are started anew. `pinned` gives each worker one core of its own,
+    as far as there are any.
     """
     if manifest.training.mode not in _MODES:
         raise RunError(
@@ -58,7 +60,8 @@ def run_local(
     folder = folder.resolve()
     with held(folder, RUN_LOCK):
         jobs = _jobs(manifest, files, folder, pinned=pinned)
-        _run(jobs, manifest, folder, on_event, deadline_s)
+        run = folder if manifest.training.mode == "rounds" else None
+        _run(Jobs(jobs=jobs, run=run, deadline_s=deadline_s, stall_s=stall_s), folder, on_event)
     journal = Journal.read(folder)
     if len(journal.entries) != manifest.plan.segments + 1:
         raise RunError(
@@ -68,16 +71,9 @@ def run_local(
     return journal
 
 
-def _run(
-    jobs: tuple[Job, ...],
-    manifest: Manifest,
-    folder: Path,
-    on_event: Callable[[Event], None] | None,
-    deadline_s: float | None,
-) -> None:
+def _run(jobs: Jobs, folder: Path, on_event: Callable[[Event], None] | None) -> None:
     path = folder / _JOBS
-    run = folder if manifest.training.mode == "rounds" else None
-    path.write_text(Jobs(jobs=jobs, run=run, deadline_s=deadline_s).model_dump_json())
+    path.write_text(jobs.model_dump_json())
     with processes("trainyard.engine.supervisor", path, folder / _LOG) as lines:
         for line in lines:
             event = read_event(line)

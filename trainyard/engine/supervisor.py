@@ -14,11 +14,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
-from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.energy import find_power
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import (
@@ -28,22 +26,21 @@ from trainyard.engine.events import (
     Finished,
     Restarted,
     Started,
+    Stepped,
     read_event,
     tell,
 )
 from trainyard.engine.journal import Journal, held
-from trainyard.engine.logs import last_line
 from trainyard.engine.seclusion import seclude
+from trainyard.engine.starting import GRACE_S, READ_BYTES, output_of, reason_of, started
 from trainyard.engine.worker import EXIT_FAILED, EXIT_LOST_PEER, Job
 from trainyard.protocol.errors import TrainyardError
 
-_LOG = "worker.log"
-_JOB = "job.json"
 # Lost workers in a row, without a segment between them, after which it is not bad luck.
 MOST_LOSSES = 3
-GRACE_S = 10.0
 _WORD_S = 3.0
-READ_BYTES = 1 << 16
+# Nobody says anything while a model is tried on many records, so it is long.
+DEFAULT_STALL_S = 1800.0
 
 
 class Jobs(BaseModel):
@@ -55,6 +52,8 @@ class Jobs(BaseModel):
     # For a run in rounds: where it is kept, and how long workers are waited for.
     run: Path | None = None
     deadline_s: float | None = None
+    # For a cluster: after how long without a word from anybody it is started anew.
+    stall_s: float = DEFAULT_STALL_S
 
 
 def main() -> None:
@@ -70,7 +69,7 @@ def main() -> None:
 
             coordinate(jobs, given.run, given.deadline_s)
             return
-        supervise(jobs)
+        supervise(jobs, given.stall_s)
     except (TrainyardError, OSError) as error:
         tell(Failed(reason=str(error)))
         sys.exit(EXIT_FAILED)
@@ -80,9 +79,21 @@ def main() -> None:
 class _Attempt:
     """How far the workers came since they were last started."""
 
+    # How long they may take no step; None for however long it takes.
+    stall_s: float | None = None
+    is_moving: bool = False
     ended: dict[int, str] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     lost: str | None = None
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long to wait for a word. Before the first step TensorFlow takes its time."""
+        if self.lost is not None:
+            return _WORD_S
+        if self.stall_s is None or self.is_moving:
+            return self.stall_s
+        return max(self.stall_s, DEFAULT_STALL_S)
 
 
 class _Ledger:
@@ -106,13 +117,15 @@ class _Ledger:
         return len(self._states)
 
 
-def supervise(jobs: tuple[Job, ...]) -> None:
+def supervise(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
     """Run all workers to the end, starting them anew when one is lost."""
     ledger = _Ledger()
     losses, known, lost_at, reason = 0, 0, None, ""
     while True:
         kept = align(jobs)
-        attempt = _run_once(jobs, ledger, None if lost_at is None else (lost_at, reason, kept))
+        attempt = _Attempt(stall_s if len(jobs) > 1 else None)
+        after_loss = None if lost_at is None else (lost_at, reason, kept)
+        _run_once(jobs, ledger, attempt, after_loss)
         if attempt.lost is None:
             return
         losses = losses + 1 if ledger.count == known else 1
@@ -147,9 +160,11 @@ def _align(journals: list[Journal]) -> int:
 
 
 def _run_once(
-    jobs: tuple[Job, ...], ledger: _Ledger, after_loss: tuple[float, str, int] | None
-) -> _Attempt:
-    attempt = _Attempt()
+    jobs: tuple[Job, ...],
+    ledger: _Ledger,
+    attempt: _Attempt,
+    after_loss: tuple[float, str, int] | None,
+) -> None:
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(started(job)) for job in jobs]
         for slot, line in _lines(workers, jobs, attempt):
@@ -165,14 +180,16 @@ def _run_once(
                 after_loss = None
         if attempt.lost is None and len(attempt.ended) < len(jobs):
             raise RunError("a worker stopped without saying why")
-    return attempt
 
 
 def _follow(event: Event, ledger: _Ledger, attempt: _Attempt) -> None:
     match event:
         case Started():
             attempt.started.add(event.slot)
+        case Stepped():
+            attempt.is_moving = True
         case Finished():
+            attempt.is_moving |= event.entry.number > 0
             ledger.take(event.slot, event.entry.number, event.entry.state)
         case Ended():
             attempt.ended[event.slot] = event.root
@@ -185,16 +202,18 @@ def _lines(
 ) -> Iterator[tuple[int, bytes]]:
     """What the workers say, until all have ended or one is lost.
 
-    One that only says that it lost another leaves that one a moment to say why.
+    One that only says that it lost another leaves that one a moment to say why. Workers that wait
+    for one that stalls say nothing at all.
     """
-    until: float | None = None
     with selectors.DefaultSelector() as selector:
         for slot, worker in enumerate(workers):
             selector.register(output_of(worker), selectors.EVENT_READ, slot)
         unfinished = [b""] * len(workers)
         while selector.get_map():
-            ready = selector.select(None if until is None else max(0.0, until - time.monotonic()))
+            patience_s = attempt.patience_s
+            ready = selector.select(patience_s)
             if not ready:
+                attempt.lost = attempt.lost or f"no worker took a step for {patience_s:.0f} s"
                 return
             for key, _ in ready:
                 slot = key.data
@@ -208,48 +227,9 @@ def _lines(
                 status = workers[slot].wait(GRACE_S)
                 if status == EXIT_LOST_PEER:
                     attempt.lost = attempt.lost or reason_of(jobs[slot], status)
-                    until = until or time.monotonic() + _WORD_S
                 elif status != 0:
                     attempt.lost = reason_of(jobs[slot], status)
                     return
-
-
-def reason_of(job: Job, status: int) -> str:
-    """How a worker ended, and what it had to say."""
-    if status == -signal.SIGKILL:
-        return f"worker {job.slot} was killed by SIGKILL"
-    ending = f"ended with status {status}"
-    if status < 0:
-        ending = f"was killed by {signal.Signals(-status).name}"
-    said = last_line(job.folder / _LOG)
-    return f"worker {job.slot} {ending}" + (f": {said}" if said else "")
-
-
-@contextlib.contextmanager
-def started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
-    job.folder.mkdir(parents=True, exist_ok=True)
-    path = job.folder / _JOB
-    path.write_text(job.model_dump_json())
-    with (job.folder / _LOG).open("ab") as log:
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "trainyard.engine.worker", str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            preexec_fn=dying_with_parent(),
-        )
-    try:
-        yield worker
-    finally:
-        worker.kill()
-        worker.wait()
-        output_of(worker).close()
-
-
-def output_of(worker: "subprocess.Popen[bytes]") -> IO[bytes]:
-    if worker.stdout is None:
-        raise TypeError("a worker's output is a pipe")
-    return worker.stdout
 
 
 if __name__ == "__main__":

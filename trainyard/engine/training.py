@@ -12,7 +12,6 @@ import numpy as np
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.data import Data, prefetch
 from trainyard.engine.errors import StateError
-from trainyard.engine.evaluating import BATCH as EVALUATION_BATCH
 from trainyard.engine.evaluating import Evaluator
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.order import Numbers, Order, share_of
@@ -85,6 +84,7 @@ class Training:
         self._place = place
         self._batch = training.batch
         self._workers = training.workers
+        self._at_once = manifest.evaluation_batch
         self._order = order_of(manifest)
         self._stepper = Stepper(program, batch=self._batch, workers=self._workers)
         self._evaluator = Evaluator(program)
@@ -139,7 +139,7 @@ class Training:
     def evaluate(self, state: State, source: Source, data: Data) -> Figures:
         """What the model of `state` makes of all records of `data`."""
         self._restore(state)
-        return self._evaluator.evaluate(source, data, _all_numbers(len(data)))
+        return self._evaluator.evaluate(source, data, self._all_numbers(len(data)))
 
     def export(self, state: State, path: Path) -> None:
         """Write the model of `state` as a `.keras` file, which whoever uses Keras can load."""
@@ -217,13 +217,17 @@ class Training:
         """Every worker validates by itself, so that all decide the same."""
         source, data = validation_source(self.manifest), self._material.validation
         if source is not None and data is not None:
-            return self._evaluator.evaluate(source, data, _all_numbers(len(data)))
+            return self._evaluator.evaluate(source, data, self._all_numbers(len(data)))
         held_out = self._order.held_out
         numbers = (
-            self._order.held_out_at(start, min(start + EVALUATION_BATCH, held_out))
-            for start in range(0, held_out, EVALUATION_BATCH)
+            self._order.held_out_at(start, min(start + self._at_once, held_out))
+            for start in range(0, held_out, self._at_once)
         )
         return self._evaluator.evaluate(self.manifest.data.train, self._material.train, numbers)
+
+    def _all_numbers(self, count: int) -> Iterator[Numbers]:
+        for start in range(0, count, self._at_once):
+            yield np.arange(start, min(start + self._at_once, count))
 
     def _is_enough(self, figures: Figures, counters: Counters) -> bool:
         rule = self.manifest.training.early_stopping
@@ -255,8 +259,3 @@ def validation_source(manifest: Manifest) -> Source | None:
     """Where the records to validate with are, if they are not held out of the training data."""
     validation = manifest.training.validation
     return None if validation is None else validation.source
-
-
-def _all_numbers(count: int) -> Iterator[Numbers]:
-    for start in range(0, count, EVALUATION_BATCH):
-        yield np.arange(start, min(start + EVALUATION_BATCH, count))

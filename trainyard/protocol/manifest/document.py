@@ -10,10 +10,14 @@ from trainyard.protocol.manifest.canonical import canonical, digest, read_json
 from trainyard.protocol.manifest.data import Data, Source, StateCid
 from trainyard.protocol.manifest.errors import ManifestError, MisfitError
 from trainyard.protocol.manifest.explaining import explain
-from trainyard.protocol.manifest.model import Model
+from trainyard.protocol.manifest.model import MOST_ACTIVATIONS, Model
 from trainyard.protocol.manifest.plan import Plan, RoundsPlan
 from trainyard.protocol.manifest.training import MOST_SEGMENTS, Training
 from trainyard.protocol.manifest.values import MOST_STEPS, Strict
+
+# Values of a whole batch that training holds at one worker: 8 GB of them.
+MOST_VALUES = 2_000_000_000
+_MOST_EVALUATED = 1_000
 
 
 class Resources(Strict):
@@ -77,6 +81,14 @@ class Manifest(Strict):
         length = (kept, held_out, training.batch, steps, training.steps_per_segment)
         return RoundsPlan(*length, training.workers) if training.rounds else Plan(*length)
 
+    @property
+    def evaluation_batch(self) -> int:
+        """How many records are evaluated at once: fewer of those that a model makes much of.
+
+        Sums depend on it, and early stopping on them, so it is not for a machine to choose.
+        """
+        return max(1, min(_MOST_EVALUATED, MOST_ACTIVATIONS // self.model.activations))
+
     @model_validator(mode="after")
     def _agrees(self) -> "Manifest":
         self._check_source(self.data.train, "data", "train")
@@ -121,6 +133,15 @@ class Manifest(Strict):
         if plan.batch > plan.train_records:
             raise MisfitError(
                 f"{plan.batch} is more than the {plan.train_records} records to train on",
+                "training",
+                "batch",
+            )
+        share = plan.batch // self.training.workers
+        if share * self.model.activations > MOST_VALUES:
+            raise MisfitError(
+                f"{share} examples of {self.model.activations} values each, where one worker holds "
+                f"at most {MOST_VALUES}; use a batch of "
+                f"{MOST_VALUES // self.model.activations * self.training.workers}",
                 "training",
                 "batch",
             )
