@@ -82,6 +82,23 @@ def test_what_is_no_state_is_refused_and_leaves_nothing(yard: Yard, kind: str) -
     assert list(yard.audits.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["nothing", "file", "folder", "nonsense"])
+def test_documents_that_are_none_are_as_good_as_missing(yard: Yard, kind: str) -> None:
+    """Whoever serves nonsense must not come off better than who serves nothing."""
+    offer = yard.run / "offers" / "000000-0.json"
+    if kind == "file":
+        offer.parent.write_bytes(b"no folder")
+    if kind == "folder":
+        offer.mkdir(parents=True)
+        (yard.run / "environment.json").mkdir()
+    if kind == "nonsense":
+        (yard.run / "environment.json").write_bytes(b"[")
+
+    found = yard.open()
+
+    assert (found.offer(offer.name), found.environment_class) == (None, None)
+
+
 def test_trace_is_no_longer_than_the_manifest_says(yard: Yard) -> None:
     size = most_trace_bytes(MANIFEST) + 1
     (yard.run / "trace.json").write_bytes(b" " * size)

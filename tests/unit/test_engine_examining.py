@@ -170,6 +170,14 @@ def test_decision_is_checked_by_whoever_merges(world: World) -> None:
         world.examiner.deltas(decision(forged, mine, None), 1, GLOBE)
 
 
+def test_end_that_is_made_up_makes_no_quorum(world: World) -> None:
+    leaf = world.exchange.put(absent(Counters(step=3), Absence.OVER))
+    other = world.offer(slot=0, key=KEYS[0], absence=Absence.OVER, delta=None, leaf=leaf)
+
+    with pytest.raises(StateError, match="1 workers were in this round"):
+        world.examiner.deltas(decision(other, world.offer(), None), 1, GLOBE)
+
+
 def test_run_that_is_over_has_no_quorum(world: World) -> None:
     over = State({**GLOBE.tensors, **Counters(step=3, stop=Stop.DIVERGED).tensors()})
 

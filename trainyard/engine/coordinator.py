@@ -67,7 +67,7 @@ class _Coordinator:
         self._reports: dict[int, Merged] = {}
         self._losses = [0] * self._workers
         self._lost_at: dict[int, tuple[float, str]] = {}
-        # Why workers could not go on, of those that have done no part since.
+        # Why workers could not go on, since somebody last did a part.
         self._failed: dict[int, str] = {}
         self._end: End | None = None
 
@@ -142,7 +142,7 @@ class _Coordinator:
         self._there.add(slot)
         self._offered.add(slot)
         self._losses[slot] = 0
-        self._failed.pop(slot, None)
+        self._failed.clear()
 
     def _take_report(self, report: Merged) -> None:
         """INVARIANT: a merge is known before anybody tells of it, so who tells another is wrong."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainyard.content.content import Content, Report
-from trainyard.content.errors import NotFoundError
+from trainyard.content.errors import NotADirectoryContentError, NotFoundError
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
 from trainyard.engine.auditor import Inputs
@@ -101,16 +101,18 @@ class Published:
 
     @property
     def environment_class(self) -> str | None:
+        """None also for a run that does not say it so that it can be read."""
         data = self._read_if_there(self.result.child(ENVIRONMENT))
         try:
-            return None if data is None else MadeOn.model_validate_json(data).environment_class
-        except ValidationError as error:
-            raise RunError(f"{self.result}/{ENVIRONMENT} names no environment class") from error
+            return MadeOn.model_validate_json(data or b"").environment_class
+        except ValidationError:
+            return None
 
     def _read_if_there(self, path: ContentPath) -> bytes | None:
+        """A document that a run should have: without it, or with nonsense there, it has none."""
         try:
             return _read(self.content, path, _MOST_DOCUMENT_BYTES)
-        except NotFoundError:
+        except (NotFoundError, NotADirectoryContentError, RunError):
             return None
 
     def _state(self, name: str, digest: str, segment: int) -> Path:

@@ -49,7 +49,8 @@ class Examiner:
         there = {slot: one for slot, one in enumerate(decision.offers) if one is not None}
         for slot, offer in there.items():
             self._vouched(offer, number, slot, globe)
-        check_quorum(self._manifest, globe, len(there))
+        is_in = [offer.absence is not Absence.OVER for offer in there.values()]
+        check_quorum(self._manifest, globe, sum(is_in))
         return {slot: self._delta(offer, globe) for slot, offer in there.items() if offer.delta}
 
     def _vouched(self, offer: Offer | None, number: int, slot: int, globe: State) -> Offer:
