@@ -108,21 +108,28 @@ class Stepper:
 
     def _compute_part(self, part: Any, inputs: Any, target: Any, weight: Any) -> Any:
         gradients, sums = self._gradients(part, inputs, target, weight)
-        moving = [variable.value for variable in self._moving]
+        return self._joined(gradients, [variable.value for variable in self._moving], sums)
+
+    def _joined(self, gradients: Any, moving: Any, sums: Any) -> Any:
         flat = [tf.reshape(tf.convert_to_tensor(value), [-1]) for value in (*gradients, *moving)]
         return tf.concat([*flat, sums], 0)
+
+    def _parted(self, vector: Any) -> tuple[Any, Any, Any]:
+        """Gradients, moving statistics and sums, of the vector that they were joined to."""
+        shapes = [variable.shape for variable in (*self._trained, *self._moving)]
+        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+        *flat, sums = tf.split(vector, [*sizes, vector.shape[0] - sum(sizes)])
+        values = [tf.reshape(one, shape) for one, shape in zip(flat, shapes, strict=True)]
+        return values[: len(self._trained)], values[len(self._trained) :], sums
 
     def _merge_parts(self, vectors: Any) -> Any:
         parts = tf.unstack(vectors, self._workers)
         total = parts[0]
         for part in parts[1:]:
             total = total + part
-        shapes = [variable.shape for variable in (*self._trained, *self._moving)]
-        sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-        *flat, sums = tf.split(total, [*sizes, total.shape[0] - sum(sizes)])
-        values = [tf.reshape(one, shape) for one, shape in zip(flat, shapes, strict=True)]
-        self._assign_moving([value / self._workers for value in values[len(self._trained) :]])
-        self._program.optimizer.apply(values[: len(self._trained)], self._trained)
+        gradients, moving, sums = self._parted(total)
+        self._assign_moving([value / self._workers for value in moving])
+        self._program.optimizer.apply(gradients, self._trained)
         return sums
 
     def _assign_moving(self, values: Any) -> None:

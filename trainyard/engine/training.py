@@ -83,7 +83,8 @@ class Training:
         self._material = material
         self._place = place
         self._batch = training.batch
-        self._workers = training.workers
+        # Where each step is one worker's alone, it has one part.
+        self._workers = 1 if training.mode == "async" else training.workers
         self._at_once = manifest.evaluation_batch
         self._order = order_of(manifest)
         self._stepper = Stepper(program, batch=self._batch, workers=self._workers)
@@ -112,9 +113,7 @@ class Training:
         began = time.perf_counter()
         taken, evaluations, stop = self._take_steps(first, last, counters, on_step)
         if stop is Stop.DIVERGED:
-            # The run ends with the state before the step whose loss is no number.
-            counters = self._restore(state)
-            taken, evaluations, _ = self._take_steps(first, first + len(taken), counters, None)
+            self._go_back(state, first, first + len(taken))
         counters.stop = stop
         trained = time.perf_counter()
         after = self._capture(counters)
@@ -141,6 +140,11 @@ class Training:
         self._restore(state)
         return self._evaluator.evaluate(source, data, self._all_numbers(len(data)))
 
+    def evaluate_unseen(self, state: State) -> Figures:
+        """What the model of `state` makes of the records to validate with."""
+        self._restore(state)
+        return self._validate()
+
     def export(self, state: State, path: Path) -> None:
         """Write the model of `state` as a `.keras` file, which whoever uses Keras can load."""
         self._restore(state)
@@ -164,10 +168,8 @@ class Training:
     ) -> tuple[list[Sums], list[Evaluation], Stop]:
         taken: list[Sums] = []
         evaluations: list[Evaluation] = []
-        slots = range(self._workers) if self._place is None else [self._place.slot]
-        with closing(self._pieces(first, last, slots)) as all_pieces:
-            for step, pieces in enumerate(all_pieces, first):
-                sums = self._take(step, pieces)
+        with closing(self._steps(first, last)) as steps:
+            for step, sums in steps:
                 if not math.isfinite(sums.loss):
                     return taken, evaluations, Stop.DIVERGED
                 taken.append(sums)
@@ -181,6 +183,17 @@ class Training:
                     if self._is_enough(figures, counters):
                         return taken, evaluations, Stop.EARLY
         return taken, evaluations, Stop.NO
+
+    def _go_back(self, state: State, first: int, last: int) -> None:
+        """A run ends with the state before the step whose loss is no number; here `last`."""
+        self._take_steps(first, last, self._restore(state), None)
+
+    def _steps(self, first: int, last: int) -> Generator[tuple[int, Sums], None, None]:
+        """Take the steps one after the other, and give what each came to."""
+        slots = range(self._workers) if self._place is None else [self._place.slot]
+        with closing(self._pieces(first, last, slots)) as all_pieces:
+            for step, pieces in enumerate(all_pieces, first):
+                yield step, self._take(step, pieces)
 
     def _take(self, step: int, pieces: list[Piece]) -> Sums:
         if self._place is None:
