@@ -37,6 +37,12 @@ class Stepped(_Event):
     examples_per_s: float
 
 
+class Joined(_Event):
+    """A worker of an async run is there, to be sent what it computes."""
+
+    event: Literal["joined"] = "joined"
+
+
 class Finished(_Event):
     """A state of the trace is complete and kept."""
 
@@ -85,16 +91,20 @@ class Failed(_Event):
 
 
 class Restarted(_Event):
-    """All workers start anew from the last segment that all of them have."""
+    """All workers start anew from the last segment that all of them have.
+
+    Or one did `alone`, while the others went on.
+    """
 
     event: Literal["restarted"] = "restarted"
     reason: str
     kept: int
     lost_s: float
+    alone: bool = False
 
 
 Event: TypeAlias = Annotated[
-    Started | Stepped | Finished | Offered | Merged | LeftOut | Ended | Failed | Restarted,
+    Started | Joined | Stepped | Finished | Offered | Merged | LeftOut | Ended | Failed | Restarted,
     Field(discriminator="event"),
 ]
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)

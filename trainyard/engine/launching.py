@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.addresses import Addresses
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Failed, read_event
 from trainyard.engine.journal import RUN_LOCK, Journal, held
@@ -31,7 +32,6 @@ EXCHANGE = "exchange"
 _END_S = 10.0
 _KEPT = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "TERM", "TMPDIR", "USER", "VIRTUAL_ENV"})
 _KEPT_PREFIXES = ("LC_", "PYTHON", "TRAINYARD_", "XDG_")
-_MODES = ("single", "sync", "rounds")
 
 
 def run_local(
@@ -52,14 +52,17 @@ def run_local(
     that say nothing for `stall_s` are started anew. `pinned` gives each worker one core of its own,
     as far as there are any.
     """
-    if manifest.training.mode not in _MODES:
-        raise RunError(
-            f"mode {manifest.training.mode!r} is not run by this version: use one of "
-            + ", ".join(_MODES)
-        )
     folder = folder.resolve()
     with held(folder, RUN_LOCK):
-        jobs = _jobs(manifest, files, folder, pinned=pinned)
+        Journal.open(folder, manifest.canonical)
+        lay_out = _async_jobs if manifest.training.mode == "async" else _jobs
+        jobs = lay_out(manifest, files, folder)
+        if pinned:
+            cores = sorted(os.sched_getaffinity(0))
+            jobs = tuple(
+                job.model_copy(update={"core": cores[number % len(cores)]})
+                for number, job in enumerate(jobs)
+            )
         run = folder if manifest.training.mode == "rounds" else None
         _run(Jobs(jobs=jobs, run=run, deadline_s=deadline_s, stall_s=stall_s), folder, on_event)
     journal = Journal.read(folder)
@@ -135,13 +138,9 @@ def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
         )
 
 
-def _jobs(
-    manifest: Manifest, files: Files, folder: Path, *, pinned: bool = False
-) -> tuple[Job, ...]:
-    Journal.open(folder, manifest.canonical)
+def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
     workers = manifest.training.workers
     rounds = manifest.training.mode == "rounds"
-    cores = sorted(os.sched_getaffinity(0))
     peers: tuple[str, ...] = ()
     if workers > 1 and not rounds:
         peers = tuple(f"127.0.0.1:{_FIRST_PORT + slot}" for slot in range(workers))
@@ -161,8 +160,30 @@ def _jobs(
             slot=slot,
             peers=peers,
             exchange=folder / EXCHANGE if rounds else None,
-            core=cores[slot % len(cores)] if pinned else None,
             signers=signers,
         )
         for slot in range(workers)
     )
+
+
+def _async_jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:
+    """Those of the workers, in the order of slots, and then that of who leads them."""
+    workers = manifest.training.workers
+    chief, weights, *rest = (f"127.0.0.1:{_FIRST_PORT + number}" for number in range(workers + 2))
+    leader = Job(
+        manifest=folder / _MANIFEST,
+        folder=folder,
+        train=files.train,
+        validation=files.validation,
+        test=files.test,
+        initial_state=files.initial_state,
+        cluster=Addresses(chief=chief, weights=weights, workers=tuple(rest)),
+        leads=True,
+    )
+    crew = [
+        leader.model_copy(
+            update={"folder": folder / _PEERS / str(slot), "slot": slot, "leads": False}
+        )
+        for slot in range(workers)
+    ]
+    return (*crew, leader)

@@ -69,6 +69,11 @@ def main() -> None:
 
             coordinate(jobs, given.run, given.deadline_s)
             return
+        if jobs[-1].leads:
+            from trainyard.engine.leading import lead
+
+            lead(jobs)
+            return
         supervise(jobs, given.stall_s)
     except (TrainyardError, OSError) as error:
         tell(Failed(reason=str(error)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from trainyard.engine.addresses import Addresses
 from trainyard.engine.causes import cause, is_lost_peer, lasting_cause
 from trainyard.engine.costs import step_bytes
 from trainyard.engine.energy import Energy, Meter, Power
@@ -21,6 +22,7 @@ from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
+from trainyard.engine.scoring import is_scored, score_of
 from trainyard.engine.state import State
 from trainyard.engine.writing import Writer
 from trainyard.protocol.errors import TrainyardError
@@ -57,6 +59,9 @@ class Job(BaseModel):
     power: Power | None = None
     # By whom each of them signs what it sends, in the order of slots.
     signers: tuple[str, ...] = ()
+    # In mode async: where all are reached, and whether this is the job of who leads.
+    cluster: Addresses | None = None
+    leads: bool = False
 
 
 def main() -> None:
@@ -73,7 +78,7 @@ def main() -> None:
         if reason is not None:
             tell(Failed(slot=job.slot, reason=f"worker {job.slot}: {reason}"))
             _leave(EXIT_FAILED)
-        if not is_lost_peer(error) or not job.peers:
+        if not is_lost_peer(error) or not (job.peers or job.cluster):
             raise
         tell(Failed(slot=job.slot, reason=cause(error), lost_peer=True))
         _leave(EXIT_LOST_PEER)
@@ -96,6 +101,13 @@ def work(job: Job) -> None:
 
         work_rounds(job, training, job.exchange)
         return
+    if job.cluster is not None and not job.leads:
+        _set_up(manifest)
+
+        from trainyard.engine.parameter_server import work_for
+
+        work_for(job.cluster, job.slot, manifest.training.threads)
+        return
     with held(job.folder):
         journal = Journal.open(job.folder, data)
         _compute(job, manifest, journal, open_training(job, manifest))
@@ -106,6 +118,11 @@ def open_training(job: Job, manifest: Manifest) -> "Training":
     if manifest.training.mode == "rounds":
         return open_rounds(job, manifest)
     _set_up(manifest)
+
+    if job.cluster is not None:
+        from trainyard.engine.asynchronous import open_async
+
+        return open_async(manifest, _open_material(job, manifest), job.cluster)
 
     from trainyard.engine.program import build
     from trainyard.engine.training import Place, Training
@@ -189,14 +206,21 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     tested = None
     if job.slot == 0:
         tested = finish(job, manifest, training, state)
+        if is_scored(manifest):
+            score_of(manifest, training, state, tested).save(job.folder)
     tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
 
 
 def finish(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
     """Keep the trained model in Keras' own form, and try it on the records for that."""
+    training.export(state, job.folder / MODEL)
+    return try_out(job, manifest, training, state)
+
+
+def try_out(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
+    """What a state makes of the test records, if there are any."""
     from trainyard.engine.data import open_folder
 
-    training.export(state, job.folder / MODEL)
     source = manifest.data.test
     if source is None or job.test is None:
         return None

@@ -99,6 +99,7 @@ class Manifest(Strict):
             self._check_source(validation.source, "training", "validation", "source")
         self._check_plan()
         self._check_classes()
+        self._check_score()
         return self
 
     def _check_source(self, source: Source, *path: str | int) -> None:
@@ -171,3 +172,12 @@ class Manifest(Strict):
                     "training",
                     "class_weight",
                 )
+
+    def _check_score(self) -> None:
+        if self.training.mode == "async" and not (self.data.test or self.training.validation):
+            raise MisfitError(
+                "'async' cannot be replayed and is scored instead, and there is nothing to score "
+                "it by; give data.test or training.validation, or use 'sync' or 'rounds'",
+                "training",
+                "mode",
+            )

@@ -68,7 +68,7 @@ class Rounds(Strict):
 
 
 class Training(Strict):
-    """`batch` is what all workers together take in one step.
+    """`batch` is what all workers together take in one step; in mode async, what one takes.
 
     `threads` share the sums inside one operation, so that results depend on their number.
     """
@@ -119,7 +119,7 @@ class Training(Strict):
             raise MisfitError(
                 f"{self.workers} workers in mode 'single'; use 'sync' or 'rounds'", "workers"
             )
-        if self.batch % self.workers:
+        if self.mode != "async" and self.batch % self.workers:
             raise MisfitError(
                 f"{self.batch} cannot be shared out evenly to {self.workers} workers; "
                 f"use {self.batch // self.workers * self.workers or self.workers}",

@@ -1,0 +1,70 @@
+"""The score of a run that cannot be replayed: figures that anyone computes from its last state."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainyard.engine.errors import RunError
+from trainyard.engine.journal import Measured, write_whole
+from trainyard.engine.state import State
+from trainyard.protocol.manifest import Manifest
+
+if TYPE_CHECKING:
+    from trainyard.engine.training import Training
+
+SCORE = "score.json"
+MOST_SCORE_BYTES = 1 << 16
+
+
+class Score(BaseModel):
+    """What a state makes of records that it was not trained on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    version: int = Field(default=1, ge=1, le=1)
+    state: str = Field(pattern="^[0-9a-f]{64}$")
+    records: Literal["test", "validation"]
+    figures: Measured
+
+    @property
+    def text(self) -> str:
+        """Equal for equal scores, also of figures that are no numbers."""
+        return self.model_dump_json()
+
+    def save(self, folder: Path) -> None:
+        write_whole(folder / SCORE, self.text.encode())
+
+    @classmethod
+    def read(cls, data: bytes, where: str) -> "Score":
+        try:
+            return cls.model_validate(json.loads(data))
+        except (ValueError, ValidationError, RecursionError) as error:
+            raise RunError(f"{where} has no readable score") from error
+
+    @classmethod
+    def load(cls, folder: Path) -> "Score":
+        """The score that the run in `folder` claims."""
+        path = folder / SCORE
+        if not path.exists():
+            raise RunError(f"the run in {folder} has no score yet: run it to its end first")
+        return cls.read(path.read_bytes(), str(folder))
+
+
+def is_scored(manifest: Manifest) -> bool:
+    """Whether runs of the manifest are scored, since nobody can replay them."""
+    return manifest.training.mode == "async"
+
+
+def score_of(
+    manifest: Manifest, training: "Training", state: State, tested: Measured | None
+) -> Score:
+    """The score of a state: by the test, where the manifest has one, or by validation."""
+    if tested is not None:
+        return Score(state=state.hash.hex(), records="test", figures=tested)
+    if manifest.data.test is not None:
+        raise RunError("the manifest has records to test with, and the job has not")
+    found = training.evaluate_unseen(state)
+    figures = Measured(loss=found.loss, metrics=found.metrics, examples=found.examples)
+    return Score(state=state.hash.hex(), records="validation", figures=figures)
