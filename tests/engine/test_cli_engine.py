@@ -162,7 +162,7 @@ def test_state_that_is_not_the_traces_is_refused(
     ended = yard.run("audit", cid, "--segment", "1")
 
     assert ended.returncode == 1
-    assert "another state before segment 1 than its trace names" in ended.stderr
+    assert "another state as states/000001 than its trace names" in ended.stderr
 
 
 def test_nonsense_that_was_committed_to_is_wrong(

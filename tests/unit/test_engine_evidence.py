@@ -73,7 +73,7 @@ def test_what_is_no_state_is_refused_and_leaves_nothing(yard: Yard, kind: str) -
     says = {
         "folder": "is no file, but a directory",
         "large": rf"bytes, and in this run it has at most {most_state_bytes(MANIFEST)}",
-        "other": "serves another state before segment 2 than its trace names",
+        "other": "serves another state as states/000002 than its trace names",
     }
 
     with pytest.raises(RunError, match=says[kind]):

@@ -10,6 +10,7 @@ import typer
 
 from trainyard.cli.failing import WrongUseError
 from trainyard.cli.place import Place, at_place
+from trainyard.cli.scores import NOT_REPLAYABLE, audit_score, figures_text, score_text
 
 if TYPE_CHECKING:
     from trainyard.engine.events import Event
@@ -51,12 +52,14 @@ def run(
 ) -> None:
     """Train as a manifest says, on this machine, and keep the trace.
 
-    A run that was interrupted goes on where it was.
+    A run that was interrupted goes on where it was. Modes are single, sync, rounds and async. A run
+    in mode async is not replayable and has a score instead.
     """
     from trainyard.engine.costs import Costs
     from trainyard.engine.launching import run_local
     from trainyard.engine.material import fetch_files
     from trainyard.engine.publishing import publish as publish_run
+    from trainyard.engine.scoring import Score, is_scored
 
     wanted = _manifest(manifest, mode, workers, local_steps)
     folder = folder or _RUNS / wanted.digest.hex()[:16]
@@ -73,6 +76,7 @@ def run(
             with place.output.progress("publishing") as bar:
                 cid = publish_run(journal, content, progress=bar)
     last, costs = journal.entries[-1], Costs.of(journal)
+    score = Score.load(folder).model_dump(mode="json") if is_scored(wanted) else None
     document = {
         "folder": str(folder),
         "manifest": wanted.digest.hex(),
@@ -86,6 +90,8 @@ def run(
         "energy_j_estimated": costs.energy_j,
         "energy_estimated_by": list(costs.energy_by),
         "tested": None if tested is None else tested.model_dump(mode="json"),
+        "replayable": score is None,
+        "score": score,
         "states": [entry.model_dump(mode="json") for entry in journal.entries],
         "cid": None if cid is None else str(cid),
     }
@@ -99,8 +105,8 @@ def audit(
         str, typer.Argument(metavar="RESULT", help="The CID of a published run, or its folder.")
     ],
     segment: Annotated[
-        list[int], typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
-    ],
+        list[int] | None, typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
+    ] = None,
     manifest: Annotated[
         str | None, typer.Option(metavar="DIGEST", help="The manifest that it has to be of.")
     ] = None,
@@ -113,14 +119,19 @@ def audit(
 ) -> None:
     """Recompute segments of a run and say whether they came out as it claims.
 
-    The state that it begins with is computed from the manifest and compared too. Exit code 4 if
-    anything differs, 5 if only bits do and the run was computed on another class of machine.
+    The state that it begins with is computed from the manifest and compared too. A run in mode
+    async is not replayable: leave the segments out, and its score is computed and compared. Exit
+    code 4 if anything differs, 5 if only bits do and the run was computed on another class of
+    machine.
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath
     from trainyard.engine.results import Asked, audit_folder, audit_result
 
     asked = Asked(manifest, root)
+    if not segment:
+        audit_score(place, result, asked, cache)
+        return
     with place.content() as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
             found = audit_folder(content, Path(result), segment, cache, asked=asked, progress=bar)
@@ -200,13 +211,13 @@ def _manifest(
 def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     trained = [entry.trained for entry in entries if entry.trained is not None]
     if trained:
-        yield f"trained   {document['steps']} steps, {_figures(trained[-1].model_dump())}"
+        yield f"trained   {document['steps']} steps, {figures_text(trained[-1].model_dump())}"
     validated = [one for entry in entries for one in entry.validated]
     if validated:
         last = validated[-1]
-        yield f"validated epoch {last.epoch}, {_figures(last.model_dump())}"
+        yield f"validated epoch {last.epoch}, {figures_text(last.model_dump())}"
     if document["tested"]:
-        yield f"tested    {_figures(document['tested'])}"
+        yield f"tested    {figures_text(document['tested'])}"
     if document["stopped"] != "no":
         yield f"stopped   {document['stopped']}"
     yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
@@ -215,15 +226,13 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     if document["energy_j_estimated"] is not None:
         basis = " and ".join(_BASES[one] for one in document["energy_estimated_by"])
         yield f"energy    {document['energy_j_estimated']:,.1f} J, estimated (codecarbon, {basis})"
+    if document["score"]:
+        yield f"score     {score_text(document['score'])}"
+        yield f"replay    {NOT_REPLAYABLE}"
     yield f"trace     {document['segments']} segments, root {document['root']}"
     yield f"folder    {document['folder']}"
     if document["cid"]:
         yield f"published {document['cid']}"
-
-
-def _figures(measured: dict[str, Any]) -> str:
-    figures = {"loss": measured["loss"], **measured["metrics"]}
-    return ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
 
 
 class _Watch:
@@ -244,7 +253,7 @@ class _Watch:
         tell = self._place.output.tell
         if isinstance(event, LeftOut):
             tell(f"round {event.round} goes on without worker {event.slot}: {event.reason}")
-        elif isinstance(event, Restarted) and self._manifest.training.rounds:
+        elif isinstance(event, Restarted) and (event.alone or self._manifest.training.rounds):
             tell(f"{event.reason}; it is back after {event.lost_s:.1f} s")
         elif isinstance(event, Restarted):
             tell(

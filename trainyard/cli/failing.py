@@ -41,7 +41,7 @@ def exit_code(error: TrainyardError) -> ExitCode:
     # Imported here: only who fails pays for it.
     from trainyard.content import errors as content
     from trainyard.datasets.errors import CorruptRecordError, DatasetError
-    from trainyard.engine.errors import CorruptDataError, DataError, OtherRunError
+    from trainyard.engine.errors import CorruptDataError, DataError, OtherRunError, WrongAuditError
     from trainyard.protocol.manifest.errors import ManifestError
 
     match error:
@@ -66,6 +66,7 @@ def exit_code(error: TrainyardError) -> ExitCode:
             | DatasetError()
             | DataError()
             | ManifestError()
+            | WrongAuditError()
         ):
             return ExitCode.WRONG_USE
     return ExitCode.FAILED

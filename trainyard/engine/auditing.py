@@ -1,11 +1,12 @@
 """Recomputation of segments of a run, in one process of TensorFlow for all of them."""
 
+import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainyard.engine.auditor import Answer, AuditJob, Inputs, Start
+from trainyard.engine.auditor import Answer, AuditJob, Inputs, Rescored, Start
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Failed, read_event
 from trainyard.engine.exchange import Exchange
@@ -13,6 +14,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.launching import EXCHANGE, processes
 from trainyard.engine.leaves import Absence, Absences, delta_of
 from trainyard.engine.material import Files
+from trainyard.engine.scoring import require_replayable, require_scored
 from trainyard.engine.state import State
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
@@ -74,6 +76,26 @@ def recompute(manifest: Manifest, files: Files, segments: Mapping[int, Inputs]) 
     """Compute segments, each from its inputs; the first state from the manifest alone."""
     _check(manifest, segments)
     start, answers = "", []
+    wanted = {segment: _resolved(one) for segment, one in segments.items()}
+    for line in _said(manifest, files, wanted):
+        if b'"event":"start"' in line:
+            start = Start.model_validate_json(line).state
+        else:
+            answers.append(Answer.model_validate_json(line))
+    return Recomputed(start, tuple(answers))
+
+
+def rescore(manifest: Manifest, files: Files, state: Path) -> Rescored:
+    """Compute the score of a state."""
+    require_scored(manifest)
+    [line] = _said(manifest, files, {}, state.resolve())
+    return Rescored.model_validate(json.loads(line))
+
+
+def _said(
+    manifest: Manifest, files: Files, segments: dict[int, Inputs], scored: Path | None = None
+) -> Iterator[bytes]:
+    """What a process says that computes all that is wanted."""
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
         (folder / "manifest.json").write_bytes(manifest.canonical)
@@ -82,25 +104,21 @@ def recompute(manifest: Manifest, files: Files, segments: Mapping[int, Inputs]) 
             folder=folder,
             train=files.train.resolve(),
             validation=files.validation,
+            test=files.test,
             initial_state=files.initial_state,
         )
-        request = AuditJob(
-            job=job, segments={segment: _resolved(one) for segment, one in segments.items()}
-        )
+        request = AuditJob(job=job, segments=segments, scored=scored)
         (folder / "audit.json").write_text(request.model_dump_json())
         with processes("trainyard.engine.auditor", folder / "audit.json", folder / "log") as lines:
             for line in lines:
                 if b'"event":"failed"' in line:
                     failure = read_event(line)
                     raise RunError(failure.reason if isinstance(failure, Failed) else "")
-                if b'"event":"start"' in line:
-                    start = Start.model_validate_json(line).state
-                else:
-                    answers.append(Answer.model_validate_json(line))
-    return Recomputed(start, tuple(answers))
+                yield line
 
 
 def _check(manifest: Manifest, segments: Iterable[int]) -> None:
+    require_replayable(manifest)
     for segment in segments:
         if not 0 <= segment < manifest.plan.segments:
             raise RunError(f"there is no segment {segment}: the run has {manifest.plan.segments}")

@@ -15,8 +15,9 @@ from trainyard.engine.causes import lasting_cause
 from trainyard.engine.errors import StateError
 from trainyard.engine.events import Failed, tell
 from trainyard.engine.leaves import Absence
+from trainyard.engine.scoring import Score, score_of
 from trainyard.engine.state import State
-from trainyard.engine.worker import EXIT_FAILED, Job, initial_weights, open_training
+from trainyard.engine.worker import EXIT_FAILED, Job, initial_weights, open_training, try_out
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
@@ -44,6 +45,8 @@ class AuditJob(BaseModel):
     segments: dict[int, Inputs]
     # Where to keep the states that were found, to look into what differs.
     states: Path | None = None
+    # The state to score, of a run that cannot be replayed.
+    scored: Path | None = None
 
 
 class Start(BaseModel):
@@ -67,6 +70,17 @@ class Answer(BaseModel):
     reason: str = ""
 
 
+class Rescored(BaseModel):
+    """The score of a state; none if it is no state that a run can have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    event: Literal["rescored"] = "rescored"
+    score: Score | None
+    seconds: float
+    reason: str = ""
+
+
 def main() -> None:
     audit = AuditJob.model_validate_json(Path(sys.argv[1]).read_bytes())
     try:
@@ -85,6 +99,9 @@ def main() -> None:
 def answer(audit: AuditJob) -> None:
     manifest = Manifest.parse(audit.job.manifest.read_bytes())
     training = open_training(audit.job, manifest)
+    if audit.scored is not None:
+        _say(_rescore(audit.job, manifest, training, audit.scored))
+        return
     # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
     first = training.start(initial_weights(audit.job))
     _say(Start(state=first.hash.hex()))
@@ -106,7 +123,18 @@ def answer(audit: AuditJob) -> None:
         _say(Answer(segment=segment, state=state.hash.hex(), seconds=seconds))
 
 
-def _say(found: Start | Answer) -> None:
+def _rescore(job: Job, manifest: Manifest, training: "Training", path: Path) -> Rescored:
+    began = time.perf_counter()
+    try:
+        state = State.load(path)
+        tested = try_out(job, manifest, training, state)
+        score = score_of(manifest, training, state, tested)
+    except StateError as error:
+        return Rescored(score=None, seconds=time.perf_counter() - began, reason=str(error))
+    return Rescored(score=score, seconds=time.perf_counter() - began)
+
+
+def _say(found: Start | Answer | Rescored) -> None:
     sys.stdout.write(found.model_dump_json() + "\n")
     sys.stdout.flush()
 

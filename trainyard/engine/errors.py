@@ -25,3 +25,7 @@ class RunError(PermanentError):
 
 class OtherRunError(RunError):
     """A run that is sound, perhaps, but is not the one that was asked for."""
+
+
+class WrongAuditError(RunError):
+    """An audit of a kind that runs of this mode do not have."""

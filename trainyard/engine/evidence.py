@@ -18,6 +18,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.limits import most_state_bytes, most_trace_bytes
 from trainyard.engine.material import check_file
 from trainyard.engine.offers import OFFERS
+from trainyard.engine.scoring import MOST_SCORE_BYTES, SCORE, Score
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.trace import Trace
 
@@ -87,14 +88,22 @@ class Published:
     def inputs(self, segment: int) -> Inputs:
         """All that `segment` is computed from, on this machine."""
         numbers, absence = sources_of(self.manifest, segment, self.states)
-        states = tuple(
-            self._state(f"{STATES}/{number:06}", self.states[number], segment) for number in numbers
-        )
+        states = tuple(self.state(number) for number in numbers)
         deltas = tuple(
-            self._state(f"{DELTAS}/{name}", name, segment)
+            self._state(f"{DELTAS}/{name}", name)
             for name in deltas_named(self.manifest, segment, states)
         )
         return Inputs(states=states, deltas=deltas, absence=absence)
+
+    def state(self, number: int) -> Path:
+        """State `number`, on this machine."""
+        return self._state(f"{STATES}/{number:06}", self.states[number])
+
+    @property
+    def score(self) -> Score:
+        """The one that the run claims."""
+        data = _read(self.content, self.result.child(SCORE), MOST_SCORE_BYTES)
+        return Score.read(data, str(self.result))
 
     def offer(self, name: str) -> bytes | None:
         return self._read_if_there(self.result.child(OFFERS).child(name))
@@ -115,7 +124,7 @@ class Published:
         except (NotFoundError, NotADirectoryContentError, RunError):
             return None
 
-    def _state(self, name: str, digest: str, segment: int) -> Path:
+    def _state(self, name: str, digest: str) -> Path:
         path = self.folder / f"{digest}.safetensors"
         place = self.result
         for part in f"{name}.safetensors".split("/"):
@@ -126,9 +135,7 @@ class Published:
         self.content.get(place, fetched, progress=self.progress)
         if _digest(fetched) != digest:
             fetched.unlink()
-            raise RunError(
-                f"the run serves another state before segment {segment} than its trace names"
-            )
+            raise RunError(f"the run serves another state as {name} than its trace names")
         fetched.replace(path)
         return path
 
@@ -147,8 +154,16 @@ class Kept:
     def inputs(self, segment: int) -> Inputs:
         numbers, _ = sources_of(self.manifest, segment, self.states)
         for number in numbers:
-            self._journal.state(number)
+            self.state(number)
         return inputs_in(self._journal, self.manifest, segment)
+
+    def state(self, number: int) -> Path:
+        self._journal.state(number)
+        return self._journal.path_of(number)
+
+    @property
+    def score(self) -> Score:
+        return Score.load(self._journal.folder)
 
     def offer(self, name: str) -> bytes | None:
         path = self._journal.folder / OFFERS / name

@@ -20,6 +20,7 @@ from trainyard.engine.evidence import (
 )
 from trainyard.engine.journal import Journal
 from trainyard.engine.offers import OFFERS
+from trainyard.engine.scoring import Score, is_scored
 from trainyard.engine.worker import MODEL
 from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 
@@ -45,6 +46,8 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
         if isinstance(manifest.plan, RoundsPlan):
             _link_deltas(journal, manifest, manifest.plan, folder / DELTAS)
             _link_offers(journal, folder / OFFERS)
+        if is_scored(manifest):
+            Score.load(journal.folder).claimed_for(journal.entries[-1].state).save(folder)
         own = MadeOn(environment_class=find_class().id)
         (folder / ENVIRONMENT).write_text(own.model_dump_json())
         if (journal.folder / MODEL).exists():

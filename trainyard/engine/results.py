@@ -12,6 +12,7 @@ from trainyard.engine.classes import find_class
 from trainyard.engine.errors import OtherRunError, RunError
 from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
+from trainyard.engine.scoring import require_replayable
 from trainyard.engine.vouching import Voucher, voucher_of
 from trainyard.protocol.manifest import Manifest, RoundsPlan
 from trainyard.protocol.trace import Trace
@@ -152,6 +153,7 @@ def _audit(
     manifest, states = run.manifest, run.states
     root = Trace([bytes.fromhex(state) for state in states]).root.hex()
     asked.check(manifest.digest.hex(), root)
+    require_replayable(manifest)
     wanted = set(segments)
     for segment in wanted:
         if not 0 <= segment < len(states) - 1:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, WrongAuditError
 from trainyard.engine.journal import Measured, write_whole
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Manifest
@@ -33,6 +33,12 @@ class Score(BaseModel):
         """Equal for equal scores, also of figures that are no numbers."""
         return self.model_dump_json()
 
+    def claimed_for(self, state: str) -> "Score":
+        """This score, which must be of `state`: a crash may have left that of an earlier one."""
+        if self.state != state:
+            raise RunError("the run's last state has no score yet: run it again to go on")
+        return self
+
     def save(self, folder: Path) -> None:
         write_whole(folder / SCORE, self.text.encode())
 
@@ -55,6 +61,22 @@ class Score(BaseModel):
 def is_scored(manifest: Manifest) -> bool:
     """Whether runs of the manifest are scored, since nobody can replay them."""
     return manifest.training.mode == "async"
+
+
+def require_replayable(manifest: Manifest) -> None:
+    if is_scored(manifest):
+        raise WrongAuditError(
+            "a run in mode 'async' is not replayable: its segments cannot be computed again. Audit "
+            "it without segments, which computes its score"
+        )
+
+
+def require_scored(manifest: Manifest) -> None:
+    if not is_scored(manifest):
+        raise WrongAuditError(
+            f"a run in mode {manifest.training.mode!r} has no score, for it can be replayed: say "
+            "which of its segments to compute, such as --segment 0"
+        )
 
 
 def score_of(

@@ -1,0 +1,69 @@
+"""Scores, as people read them, and their part of `trainyard audit`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from trainyard.cli.failing import ExitCode
+from trainyard.cli.place import Place
+
+if TYPE_CHECKING:
+    from trainyard.engine.rescoring import ScoreAudit
+    from trainyard.engine.results import Asked
+
+NOT_REPLAYABLE = "not possible in mode async: states are checkpoints, and audits compute the score"
+
+
+def audit_score(place: Place, result: str, asked: "Asked", cache: Path) -> None:
+    """Compute the score of a run and say whether it came out as the run claims."""
+    from trainyard.content.names import ContentPath
+    from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
+
+    with place.content() as content, place.output.progress("fetching") as bar:
+        if Path(result).is_dir():
+            found = audit_score_of_folder(content, Path(result), asked, cache, progress=bar)
+        else:
+            path = ContentPath.parse(result)
+            found = audit_score_of_result(content, path, asked, cache, progress=bar)
+    place.output.result(
+        {
+            "agrees": found.agrees,
+            "replayable": False,
+            "manifest": found.manifest,
+            "root": found.root,
+            "score": {
+                "claimed": found.claimed.model_dump(mode="json"),
+                "found": None if found.found is None else found.found.model_dump(mode="json"),
+                "seconds": found.seconds,
+                "reason": found.reason,
+            },
+        },
+        _verdict(found),
+    )
+    if not found.agrees:
+        raise typer.Exit(ExitCode.CORRUPT)
+
+
+def _verdict(found: "ScoreAudit") -> Iterator[str]:
+    yield f"manifest {found.manifest}"
+    yield f"root     {found.root}"
+    said = f"as claimed, {score_text(found.claimed.model_dump())}"
+    if found.found is None:
+        said = f"claimed {found.claimed.text}, and the last state has none: {found.reason}"
+    elif not found.agrees:
+        # Whole, for they may differ in the last digit.
+        said = f"claimed {found.claimed.text}, found {found.found.text}"
+    yield f"score    {said} ({found.seconds:.1f} s)"
+    yield f"replay   {NOT_REPLAYABLE}"
+
+
+def score_text(score: dict[str, Any]) -> str:
+    figures = score["figures"]
+    return f"{figures_text(figures)}, of {figures['examples']} {score['records']} records"
+
+
+def figures_text(measured: dict[str, Any]) -> str:
+    figures = {"loss": measured["loss"], **measured["metrics"]}
+    return ", ".join(f"{name} {value:.4f}" for name, value in figures.items())

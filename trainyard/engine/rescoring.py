@@ -1,0 +1,72 @@
+"""Audits of runs that cannot be replayed: the score that they claim, computed again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainyard.content.content import Content, Report
+from trainyard.content.names import ContentPath
+from trainyard.engine.auditing import rescore
+from trainyard.engine.errors import RunError
+from trainyard.engine.evidence import Kept, Published
+from trainyard.engine.material import fetch_files
+from trainyard.engine.results import Asked
+from trainyard.engine.scoring import Score, require_scored
+from trainyard.protocol.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAudit:
+    """The score of a run's last state, beside the one that the run says.
+
+    It says how good the state is, and nothing about how the run came to it.
+    """
+
+    # What was audited, to be compared with what was asked for.
+    manifest: str
+    root: str
+    claimed: Score
+    # None if the last state is none that a run can have, with the reason.
+    found: Score | None
+    seconds: float
+    reason: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        return self.found is not None and self.claimed.text == self.found.text
+
+
+def audit_score_of_result(
+    content: Content,
+    result: ContentPath,
+    asked: Asked,
+    folder: Path,
+    *,
+    progress: Report | None = None,
+) -> ScoreAudit:
+    """Compute the score of a published run; what is fetched for that is kept in `folder`."""
+    run = Published.open(content, result, folder, progress)
+    return _audit(run, content, asked, folder, progress)
+
+
+def audit_score_of_folder(
+    content: Content, run: Path, asked: Asked, folder: Path, *, progress: Report | None = None
+) -> ScoreAudit:
+    """The same for a run in a folder of this machine."""
+    kept = Kept(run)
+    require_scored(kept.manifest)
+    if len(kept.states) != kept.manifest.plan.segments + 1:
+        raise RunError(f"the run in {run} is not finished: run it to its end first")
+    return _audit(kept, content, asked, folder, progress)
+
+
+def _audit(
+    run: Published | Kept, content: Content, asked: Asked, folder: Path, progress: Report | None
+) -> ScoreAudit:
+    require_scored(run.manifest)
+    manifest = run.manifest.digest.hex()
+    root = Trace([bytes.fromhex(state) for state in run.states]).root.hex()
+    asked.check(manifest, root)
+    claimed = run.score
+    files = fetch_files(run.manifest, content, folder, progress=progress)
+    found = rescore(run.manifest, files, run.state(len(run.states) - 1))
+    return ScoreAudit(manifest, root, claimed, found.score, found.seconds, found.reason)
