@@ -30,17 +30,19 @@ class Here(Farm):
 
     def __init__(self, most: int = 1) -> None:
         self._most = most
-        self.sent: list[Any] = []
+        self.sent: list[tuple[Any, Sequence[Any]]] = []
+        self.kept: list[Any] = []
 
     def keep(self, values: Sequence[Any]) -> list[Any]:
-        return [tf.Variable(value) for value in values]
+        self.kept = [tf.Variable(value) for value in values]
+        return self.kept
 
     def flock(self) -> Flock:
         return _Here(self.sent, self._most)
 
 
 class _Here(Flock):
-    def __init__(self, sent: list[Any], most: int) -> None:
+    def __init__(self, sent: list[tuple[Any, Sequence[Any]]], most: int) -> None:
         super().__init__(None, most)
         self._sent = sent
         self._done: list[Any] = []
@@ -54,7 +56,7 @@ class _Here(Flock):
         return not self._done
 
     def send(self, function: Any, arguments: Sequence[Any]) -> None:
-        self._sent.append(arguments)
+        self._sent.append((function, arguments))
         self._done.append(function(*arguments))
 
     def receive(self) -> Any:
@@ -95,6 +97,18 @@ def test_worker_that_is_waited_for_does_what_one_alone_does(net: str, folder: Pa
     assert all("/moving_" in name for name in differing(found, alone))
 
 
+def test_part_has_no_variable_but_the_weights_that_are_kept(folder: Path) -> None:
+    """Else workers would reach into the leader, and their random layers into each other's."""
+    farm = Here()
+    training = open_here(manifest_for("batch_norm", until={"steps": 1}), folder, farm)
+    training.run(0, training.start())
+
+    [(function, arguments)] = farm.sent
+    graph = function.get_concrete_function(*arguments).graph
+
+    assert {one.ref() for one in graph.variables} == {one.ref() for one in farm.kept}
+
+
 def test_every_step_is_merged_once_and_has_records_of_its_own(folder: Path) -> None:
     farm = Here(most=4)
     training = open_here(manifest_for("batch_norm", steps_per_segment=9), folder, farm)
@@ -109,7 +123,8 @@ def test_every_step_is_merged_once_and_has_records_of_its_own(folder: Path) -> N
     assert told == list(range(18))
     assert iterations(last.state) == Counters.of(last.state).step == 18
     # Three steps an epoch, of the 72 records that are not held out.
-    images = [np.concatenate([one[1][0] for one in farm.sent[at : at + 3]]) for at in (0, 3, 15)]
+    steps = [inputs for _, (_, [inputs], _, _) in farm.sent]
+    images = [np.concatenate(steps[at : at + 3]) for at in (0, 3, 15)]
     orders = [[image.tobytes() for image in epoch] for epoch in images]
     assert [len(set(order)) for order in orders] == [72, 72, 72]
     assert sorted(orders[0]) == sorted(orders[2]) != orders[0]
