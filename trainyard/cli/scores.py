@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from trainyard.engine.rescoring import ScoreAudit
     from trainyard.engine.results import Asked
 
-NOT_REPLAYABLE = "mode async is not replayable: states are checkpoints, and audits compute the score"
+NOT_REPLAYABLE = (
+    "mode async is not replayable: states are checkpoints, and audits compute the score"
+)
 
 
 def audit_score(place: Place, result: str, asked: "Asked", cache: Path) -> None:

@@ -25,7 +25,8 @@ class _Yard:
         self._jobs = jobs
         self._leader = len(jobs) - 1
         self._kept = 0
-        self._losses = 0
+        # In a row, without a segment between.
+        self._losses = [0] * len(jobs)
         self._lost_at: dict[int, tuple[float, str]] = {}
 
     def run_once(self) -> bool:
@@ -53,7 +54,7 @@ class _Yard:
         match event:
             case Finished():
                 self._kept = event.entry.number + 1
-                self._losses = 0
+                self._losses = [0] * len(self._jobs)
             case Started():
                 self._kept = event.resumed
                 self._tell_back(self._leader, 0)
@@ -66,11 +67,9 @@ class _Yard:
             reason = "the leader" + reason.removeprefix(f"worker {lost.slot}")
             # All others are started anew with it, and need no words of their own.
             self._lost_at.clear()
-        self._losses += 1
-        if self._losses >= MOST_LOSSES:
-            raise RunError(
-                f"processes were lost {self._losses} times without a segment between: {reason}"
-            )
+        self._losses[lost.slot] += 1
+        if self._losses[lost.slot] >= MOST_LOSSES:
+            raise RunError(f"lost {MOST_LOSSES} times without a segment between: {reason}")
         self._lost_at[lost.slot] = time.monotonic(), reason
 
     def _tell_back(self, number: int, slot: int) -> None:
