@@ -14,6 +14,7 @@ from tests.engine.nets import NETS, manifest_of, write_data
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.data import open_folder
 from trainyard.engine.errors import StateError
+from trainyard.engine.figures import Figures
 from trainyard.engine.program import build
 from trainyard.engine.state import State, differing
 from trainyard.engine.training import Material, Outcome, Training
@@ -192,6 +193,28 @@ class TestEnds:
 
     def test_not_at_all(self, open_training: Open) -> None:
         assert [outcome.stop for outcome in run_all(open_training(manifest_of()))] == [Stop.NO] * 4
+
+
+def test_smaller_batches_evaluate_every_record_once(
+    open_training: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = manifest_of("mlp", validation={"split": 0.25})
+    whole = open_training(manifest)
+    monkeypatch.setattr(Manifest, "evaluation_batch", 7)
+    cut = open_training(manifest)
+
+    for held_out in (True, False):
+        one, other = (figures_of(training, held_out) for training in (whole, cut))
+        assert one.examples == other.examples == (24 if held_out else 96)
+        assert other.loss == pytest.approx(one.loss)
+        assert other.metrics == pytest.approx(one.metrics)
+
+
+def figures_of(training: Training, held_out: bool) -> Figures:
+    if held_out:
+        return training._validate()
+    source = training.manifest.data.train
+    return training.evaluate(training.start(), source, training._material.train)
 
 
 def other(**changes: Any) -> Manifest:
