@@ -21,7 +21,7 @@ from trainyard.engine.events import Event, Finished, Joined, Restarted, Started
 from trainyard.engine.journal import Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
-from trainyard.protocol.manifest import Manifest, ManifestError
+from trainyard.protocol.manifest import Manifest
 
 STEPS, SEGMENT, TESTED = 120, 30, 40
 
@@ -129,11 +129,6 @@ def test_run_that_can_be_replayed_has_no_score(yard: Yard, tmp_path: Path) -> No
 
     assert found.exit_code == 2, found.output
     assert "--segment" in json.loads(found.stdout)["error"]
-
-
-def test_manifest_without_records_to_score_by_is_refused() -> None:
-    with pytest.raises(ManifestError, match=r"training\.mode: .*nothing to score it by"):
-        manifest_of(mode="async")
 
 
 def test_run_outlives_a_worker_and_its_leader(files: Files, tmp_path: Path) -> None:

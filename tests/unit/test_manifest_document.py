@@ -66,6 +66,18 @@ def test_the_plan_is_known_beforehand(
         plan.bounds(plan.segments)
 
 
+@pytest.mark.parametrize("records", ["test", "validation"])
+def test_runs_that_are_scored_need_records_for_that(records: str) -> None:
+    document = classifier(mode="async", workers=3)
+    if records == "test":
+        document["data"]["test"] = document["data"]["train"]
+    else:
+        document["training"]["validation"] = {"split": 0.1}
+
+    # Each step is one worker's, so that three may have a batch of 32.
+    assert Manifest.of(document).training.batch == 32
+
+
 def test_padding_may_not_reach_what_does_not_heed_it() -> None:
     document = classifier()
     document["model"] = {

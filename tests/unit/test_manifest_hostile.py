@@ -182,6 +182,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     ),
     "workers alone": (training(workers=2), "training.workers", "use 'sync' or 'rounds'"),
     "an uneven batch": (training(mode="sync", workers=3), "training.batch", "use 30"),
+    "nothing to score by": (training(mode="async"), "training.mode", "give data.test"),
     "rounds of nothing": (training(mode="rounds"), "training.rounds", "mode 'rounds' has"),
     "a batch over all": (training(batch=2000), "training.batch", "more than the 1000 records"),
     "stopping by nothing": (

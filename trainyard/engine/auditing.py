@@ -2,7 +2,8 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,11 +78,12 @@ def recompute(manifest: Manifest, files: Files, segments: Mapping[int, Inputs]) 
     _check(manifest, segments)
     start, answers = "", []
     wanted = {segment: _resolved(one) for segment, one in segments.items()}
-    for line in _said(manifest, files, wanted):
-        if b'"event":"start"' in line:
-            start = Start.model_validate_json(line).state
-        else:
-            answers.append(Answer.model_validate_json(line))
+    with closing(_said(manifest, files, wanted)) as lines:
+        for line in lines:
+            if b'"event":"start"' in line:
+                start = Start.model_validate_json(line).state
+            else:
+                answers.append(Answer.model_validate_json(line))
     return Recomputed(start, tuple(answers))
 
 
@@ -94,7 +96,7 @@ def rescore(manifest: Manifest, files: Files, state: Path) -> Rescored:
 
 def _said(
     manifest: Manifest, files: Files, segments: dict[int, Inputs], scored: Path | None = None
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """What a process says that computes all that is wanted."""
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
