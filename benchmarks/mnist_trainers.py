@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.mnist.boost import accuracy_of, boost, weights
-from examples.mnist.prepare import load_mnist
+from examples.mnist.prepare import Arrays
 from trainyard.content.content import Content
 from trainyard.engine.costs import Costs
 from trainyard.engine.energy import Meter, find_power
@@ -89,8 +89,7 @@ class EngineTrainer:
 class PlainTrainer:
     """Trains the same models in this process, as anybody would who does not want a trace."""
 
-    def __init__(self) -> None:
-        data = load_mnist()
+    def __init__(self, data: dict[str, Arrays]) -> None:
         self._train, self._test = data["train"], data["test"]
 
     def train(self, manifest: Manifest, nets: int) -> Figures:
