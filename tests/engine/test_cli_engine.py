@@ -17,6 +17,7 @@ from tests.engine.nets import manifest_of, write_data
 from trainyard.cli.engine import _report
 from trainyard.engine.classes import find_class
 from trainyard.engine.costs import step_bytes
+from trainyard.engine.counting import Stop
 from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
@@ -127,19 +128,28 @@ def test_strangers_check_a_published_run(yard: Yard, published: dict[str, Any]) 
     assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
 
 
+def forge(yard: Yard, cid: str, run: Path, changes: dict[int, State]) -> tuple[str, TraceList]:
+    """A run with states of a forger's own, and a trace that goes with them: its CID."""
+    assert yard.run("content", "get", cid, "-o", run).returncode == 0
+    states = json.loads((run / "trace.json").read_text())["states"]
+    for number, state in changes.items():
+        state.save(run / "states" / f"{number:06}.safetensors")
+        states[number] = state.hash.hex()
+    trace = TraceList.of(Trace([bytes.fromhex(one) for one in states]))
+    (run / "trace.json").write_text(trace.model_dump_json())
+    return yard.document("content", "add", run)["cid"], trace
+
+
+def state_of(yard: Yard, published: dict[str, Any], number: int) -> State:
+    folder = yard.folder / published["folder"]
+    return State.load(folder / "states" / f"{number:06}.safetensors")
+
+
 def test_forged_segments_are_found(yard: Yard, published: dict[str, Any], tmp_path: Path) -> None:
-    """The forger serves a state of its own, with a trace and a root that go with it."""
-    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
-    path = tmp_path / "run" / "states" / "000002.safetensors"
-    state = State.load(path)
+    state = state_of(yard, published, 2)
     bias = state.tensors["weights/out/bias"] + np.float32(1e-6)
     forged = State({**state.tensors, "weights/out/bias": bias})
-    forged.save(path)
-    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
-    trace["states"][2] = forged.hash.hex()
-    made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
-    (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
-    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+    cid, made_up = forge(yard, published["cid"], tmp_path / "run", {2: forged})
 
     ended = yard.run("audit", cid, "--segment", "1", "--segment", "3")
 
@@ -149,6 +159,39 @@ def test_forged_segments_are_found(yard: Yard, published: dict[str, Any], tmp_pa
     assert root == f"root     {made_up.root}"
     assert first.startswith(f"segment 1: claimed {forged.hash.hex()}, found {state.hash.hex()}")
     assert second.startswith("segment 3: as claimed, ")
+
+
+def test_end_that_was_made_up_is_found_by_what_repeats_it(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """Also if the trace ends with something else."""
+    state = state_of(yard, published, 2)
+    over = State({**state.tensors, "run/stop": np.asarray(Stop.EARLY, np.int64)})
+    cid, _ = forge(yard, published["cid"], tmp_path / "run", {2: over, 3: over})
+
+    ended = yard.run("audit", cid, "--segment", "2", "--json")
+
+    assert ended.returncode == 4
+    found = json.loads(ended.stdout)["segments"]
+    assert [(one["segment"], one["agrees"]) for one in found] == [(1, False), (2, True)]
+
+
+@pytest.mark.parametrize(("moved", "code"), [(1e-7, 5), (1.0, 4)])
+def test_run_of_another_class_is_compared_by_tolerance(
+    yard: Yard, published: dict[str, Any], tmp_path: Path, moved: float, code: int
+) -> None:
+    state = state_of(yard, published, 2)
+    bias = state.tensors["weights/out/bias"] + np.float32(moved)
+    other = State({**state.tensors, "weights/out/bias": bias})
+    run = tmp_path / "run"
+    forge(yard, published["cid"], run, {2: other})
+    (run / "environment.json").write_text(json.dumps({"environment_class": "ab" * 32}))
+    cid = yard.document("content", "add", run)["cid"]
+
+    ended = yard.run("audit", cid, "--segment", "1", "--json")
+
+    assert ended.returncode == code
+    assert json.loads(ended.stdout)["segments"][0]["tolerated"] is (code == 5)
 
 
 def test_state_that_is_not_the_traces_is_refused(

@@ -5,26 +5,24 @@ import pytest
 from tests.engine.nets import manifest_of
 from trainyard.cli.engine import _verdicts
 from trainyard.engine.errors import OtherRunError
-from trainyard.engine.results import Asked, Audit, Verdict, with_end
-
-RUNNING, ENDED = list("abcde"), list("abccc")
+from trainyard.engine.results import Asked, Audit, Verdict, ended_by
 
 
 @pytest.mark.parametrize(
-    ("states", "asked", "looked_at"),
+    ("states", "segment", "made_by"),
     [
-        (RUNNING, {1, 3}, {1, 3}),
-        (ENDED, {0}, {0}),
-        # Both repeat the end of the run, which segment 1 is said to have come to.
-        (ENDED, {3}, {1, 3}),
-        (ENDED, {2, 3}, {1, 2, 3}),
-        (list("aaaaa"), {2}, {0, 2}),
+        ("abcde", 3, {2}),
+        # What repeats an end was made by what first came to it, whatever follows.
+        ("abccc", 3, {1}),
+        ("abcccde", 4, {1}),
+        ("aaaaa", 2, {0}),
+        ("abcde", 0, {0}),
     ],
 )
-def test_who_looks_at_an_end_looks_at_what_ended_the_run(
-    states: list[str], asked: set[int], looked_at: set[int]
+def test_end_is_made_by_the_segment_that_first_came_to_it(
+    states: str, segment: int, made_by: set[int]
 ) -> None:
-    assert with_end(manifest_of("mlp"), states, asked) == looked_at
+    assert ended_by(manifest_of("mlp").plan, states, segment) == made_by
 
 
 # Two workers: each round is two parts and a merge.
@@ -34,28 +32,27 @@ ROUNDS = manifest_of(
 
 
 @pytest.mark.parametrize(
-    ("states", "asked", "looked_at"),
+    ("states", "segment", "made_by"),
     [
-        (list("0abCdeFghIjkL"), {4, 11}, {4, 11}),
-        # The second merge is said to have ended the run: what repeats it brings it and its parts.
-        (list("0abCdeFxxFxxF"), {4}, {4}),
-        (list("0abCdeFxxFxxF"), {11}, {3, 4, 5, 11}),
-        (list("0abCdeFxxFxxF"), {6, 9}, {3, 4, 5, 6, 9}),
-        (list("0xx0xx0xx0xx0"), {9}, {0, 1, 2, 9}),
+        ("0abCdeFghIjkL", 11, {6, 7, 8}),
+        ("0abCdeFghIjkL", 3, {0, 1, 2}),
+        ("0abCdeFxxFxxF", 11, {3, 4, 5}),
+        ("0xx0xx0xx0xx0", 9, {0, 1, 2}),
         # As far as a run in a folder has come.
-        (list("0abCdeFxxFx"), {9}, {3, 4, 5, 9}),
-        (list("0abCdeFx"), {6}, {6}),
+        ("0abCdeFx", 6, {3, 4, 5}),
     ],
 )
-def test_end_of_rounds_brings_the_merge_and_its_parts(
-    states: list[str], asked: set[int], looked_at: set[int]
+def test_end_of_rounds_is_made_by_a_merge_and_its_parts(
+    states: str, segment: int, made_by: set[int]
 ) -> None:
-    assert with_end(ROUNDS, states, asked) == looked_at
+    assert ended_by(ROUNDS.plan, states, segment) == made_by
 
 
 RIGHT = Verdict(0, "segment 0", "a", "a", 1.0)
 OTHER_BITS = Verdict(1, "segment 1", "a", "b", 1.0)
 NONSENSE = Verdict(1, "segment 1", "a", None, 1.0, "it is no state")
+MERGE = Verdict(1, "merge", "a", "b", 1.0, same_anywhere=True)
+FAR, NEAR = (Verdict(1, "segment 1", "a", "b", 1.0, tolerated=near) for near in (False, True))
 UNSIGNED = Verdict(1, "segment 1", "a", "a", 1.0, unsigned="no offer is here")
 
 
@@ -69,6 +66,9 @@ UNSIGNED = Verdict(1, "segment 1", "a", "a", 1.0, unsigned="no offer is here")
         (OTHER_BITS, None, False),
         (NONSENSE, "y", False),
         (UNSIGNED, "y", False),
+        (MERGE, "y", False),
+        (FAR, "y", False),
+        (NEAR, "y", True),
     ],
 )
 def test_other_bits_of_another_class_prove_nothing(
@@ -79,7 +79,7 @@ def test_other_bits_of_another_class_prove_nothing(
     *_, last = _verdicts(audit)
 
     assert audit.is_open is is_open
-    line = "computed on class x, this machine is y: differing bits prove nothing"
+    line = "computed on class x, this machine is y: differing bits alone prove nothing"
     assert last.startswith(line) is is_open
 
 

@@ -113,6 +113,12 @@ def audit(
     root: Annotated[
         str | None, typer.Option(metavar="ROOT", help="The root that its trace has to have.")
     ] = None,
+    signer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="In rounds: who has to sign, repeated in the order of slots."
+        ),
+    ] = None,
     cache: Annotated[
         Path, typer.Option(help="Where fetched data is kept for the next time.", file_okay=False)
     ] = Path("trainyard-audits"),
@@ -128,7 +134,7 @@ def audit(
     from trainyard.content.names import ContentPath
     from trainyard.engine.results import Asked, audit_folder, audit_result
 
-    asked = Asked(manifest, root)
+    asked = Asked(manifest, root, tuple(signer) if signer else None)
     if not segment:
         audit_score(place, result, asked, cache)
         return
@@ -164,6 +170,8 @@ def _verdicts(found: "Audit") -> Iterator[str]:
             said = f"claimed {one.claimed}, and nothing follows from its start: {one.reason}"
         elif one.claimed != one.found:
             said = f"claimed {one.claimed}, found {one.found}"
+        if one.tolerated is not None:
+            said += ", near enough" if one.tolerated else ", too far apart for any honest machine"
         if one.claimed != one.found and one.signer is not None:
             said += f"; signed by {one.signer}"
         if one.unsigned:
@@ -172,7 +180,7 @@ def _verdicts(found: "Audit") -> Iterator[str]:
     if found.is_open:
         yield (
             f"computed on class {found.claimed_class}, this machine is {found.own_class}: "
-            "differing bits prove nothing; use the tolerance comparison"
+            "differing bits alone prove nothing"
         )
 
 

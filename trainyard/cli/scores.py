@@ -45,7 +45,7 @@ def audit_score(place: Place, result: str, asked: "Asked", cache: Path) -> None:
         _verdict(found),
     )
     if not found.agrees:
-        raise typer.Exit(ExitCode.CORRUPT)
+        raise typer.Exit(ExitCode.UNPROVEN if found.is_open else ExitCode.CORRUPT)
 
 
 def _verdict(found: "ScoreAudit") -> Iterator[str]:
@@ -58,6 +58,11 @@ def _verdict(found: "ScoreAudit") -> Iterator[str]:
         # Whole, for they may differ in the last digit.
         said = f"claimed {found.claimed.text}, found {found.found.text}"
     yield f"score    {said} ({found.seconds:.1f} s)"
+    if found.is_open:
+        yield (
+            f"computed on class {found.claimed_class}, this machine is {found.own_class}: figures "
+            "that differ by so little prove nothing"
+        )
     yield f"replay   {NOT_REPLAYABLE}"
 
 

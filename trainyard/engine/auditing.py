@@ -73,12 +73,17 @@ def deltas_named(manifest: Manifest, segment: int, states: Sequence[Path]) -> li
     return [digest.hex() for digest in digests if digest is not None]
 
 
-def recompute(manifest: Manifest, files: Files, segments: Mapping[int, Inputs]) -> Recomputed:
-    """Compute segments, each from its inputs; the first state from the manifest alone."""
+def recompute(
+    manifest: Manifest, files: Files, segments: Mapping[int, Inputs], kept: Path | None = None
+) -> Recomputed:
+    """Compute segments, each from its inputs; the first state from the manifest alone.
+
+    The states that they come to are kept in the folder `kept`, if there is one.
+    """
     _check(manifest, segments)
     start, answers = "", []
     wanted = {segment: _resolved(one) for segment, one in segments.items()}
-    with closing(_said(manifest, files, wanted)) as lines:
+    with closing(_said(manifest, files, wanted, kept=kept)) as lines:
         for line in lines:
             if b'"event":"start"' in line:
                 start = Start.model_validate_json(line).state
@@ -95,7 +100,11 @@ def rescore(manifest: Manifest, files: Files, state: Path) -> Rescored:
 
 
 def _said(
-    manifest: Manifest, files: Files, segments: dict[int, Inputs], scored: Path | None = None
+    manifest: Manifest,
+    files: Files,
+    segments: dict[int, Inputs],
+    scored: Path | None = None,
+    kept: Path | None = None,
 ) -> Generator[bytes, None, None]:
     """What a process says that computes all that is wanted."""
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
@@ -109,7 +118,12 @@ def _said(
             test=files.test,
             initial_state=files.initial_state,
         )
-        request = AuditJob(job=job, segments=segments, scored=scored)
+        request = AuditJob(
+            job=job,
+            segments=segments,
+            scored=scored,
+            states=None if kept is None else kept.resolve(),
+        )
         (folder / "audit.json").write_text(request.model_dump_json())
         with processes("trainyard.engine.auditor", folder / "audit.json", folder / "log") as lines:
             for line in lines:

@@ -119,7 +119,7 @@ def answer(audit: AuditJob) -> None:
             continue
         seconds = time.perf_counter() - began
         if audit.states is not None:
-            state.save(audit.states / f"{segment + 1:06}.safetensors")
+            state.save(state_file(audit.states, segment))
         _say(Answer(segment=segment, state=state.hash.hex(), seconds=seconds))
 
 
@@ -132,6 +132,11 @@ def _rescore(job: Job, manifest: Manifest, training: "Training", path: Path) -> 
     except StateError as error:
         return Rescored(score=None, seconds=time.perf_counter() - began, reason=str(error))
     return Rescored(score=score, seconds=time.perf_counter() - began)
+
+
+def state_file(folder: Path, segment: int) -> Path:
+    """Where the state that `segment` came to is kept."""
+    return folder / f"{segment + 1:06}.safetensors"
 
 
 def _say(found: Start | Answer | Rescored) -> None:

@@ -67,7 +67,7 @@ class Crew:
             data = os.read(key.fd, READ_BYTES)
             *lines, member.unfinished = (member.unfinished + data).split(b"\n")
             try:
-                heard += [_event(key.data, line) for line in lines]
+                heard += [_event(self._jobs[key.data].slot, line) for line in lines]
             except ValueError:
                 self.dismiss(key.data)
                 heard.append(Lost(key.data, f"worker {key.data} said what no worker says"))

@@ -64,7 +64,7 @@ class _Yard:
     def _note(self, lost: Lost) -> None:
         reason = lost.reason
         if lost.slot == self._leader:
-            reason = "the leader" + reason.removeprefix(f"worker {lost.slot}")
+            reason = "the leader" + reason.removeprefix(f"worker {self._jobs[lost.slot].slot}")
             # All others are started anew with it, and need no words of their own.
             self._lost_at.clear()
         self._losses[lost.slot] += 1

@@ -1,11 +1,12 @@
 """Audits of runs that cannot be replayed: the score that they claim, computed again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import rescore
+from trainyard.engine.classes import find_class
 from trainyard.engine.errors import RunError
 from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
@@ -29,10 +30,20 @@ class ScoreAudit:
     found: Score | None
     seconds: float
     reason: str = ""
+    # The class that the run says it was computed on, and where that matters, this machine's.
+    claimed_class: str | None = None
+    own_class: str | None = None
 
     @property
     def agrees(self) -> bool:
         return self.found is not None and self.claimed.text == self.found.text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether figures differ as they may between classes of machines, by a little."""
+        if self.agrees or self.found is None or self.own_class in (None, self.claimed_class):
+            return False
+        return self.claimed.is_near(self.found)
 
 
 def audit_score_of_result(
@@ -69,4 +80,15 @@ def _audit(
     claimed = run.score
     files = fetch_files(run.manifest, content, folder, progress=progress)
     found = rescore(run.manifest, files, run.state(len(run.states) - 1))
-    return ScoreAudit(manifest, root, claimed, found.score, found.seconds, found.reason)
+    audit = ScoreAudit(
+        manifest=manifest,
+        root=root,
+        claimed=claimed,
+        found=found.score,
+        seconds=found.seconds,
+        reason=found.reason,
+        claimed_class=run.environment_class,
+    )
+    if audit.agrees or audit.claimed_class is None or run.manifest.environment is not None:
+        return audit
+    return replace(audit, own_class=find_class().id)

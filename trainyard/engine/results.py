@@ -1,20 +1,24 @@
 """Checks of somebody's run: what its segments come to, beside what it says."""
 
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
-from trainyard.engine.auditing import recompute
-from trainyard.engine.auditor import Answer
+from trainyard.engine.auditing import Recomputed, recompute
+from trainyard.engine.auditor import Answer, Inputs, state_file
 from trainyard.engine.classes import find_class
-from trainyard.engine.errors import OtherRunError, RunError
+from trainyard.engine.counting import Counters, Stop
+from trainyard.engine.errors import OtherRunError, RunError, StateError
 from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
 from trainyard.engine.scoring import require_replayable
+from trainyard.engine.state import State
+from trainyard.engine.tolerance import within
 from trainyard.engine.vouching import Voucher, voucher_of
-from trainyard.protocol.manifest import Manifest, RoundsPlan
+from trainyard.protocol.manifest import Manifest, Merge, Plan, RoundsPlan
 from trainyard.protocol.trace import Trace
 
 
@@ -32,10 +36,20 @@ class Verdict:
     # For the part of a worker of rounds: who signed it, or why nobody did.
     signer: str | None = None
     unsigned: str = ""
+    # Whether it is such that machines of all classes find the same bits.
+    same_anywhere: bool = False
+    # On a machine of another class: whether it is near enough; None if that cannot be asked.
+    tolerated: bool | None = None
 
     @property
     def agrees(self) -> bool:
         return self.claimed == self.found and not self.unsigned
+
+    @property
+    def is_of_bits(self) -> bool:
+        """Whether only bits are wrong, as an honest machine of another class might have them."""
+        is_far = self.same_anywhere or self.tolerated is False
+        return self.found is not None and not self.unsigned and not is_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +78,20 @@ class Audit:
     def is_open(self) -> bool:
         """Whether all that is wrong are bits, which on a machine of another class prove nothing."""
         is_other = self.own_class is not None and self.own_class != self.claimed_class
-        only_bits = all(one.found is not None and not one.unsigned for one in self.verdicts)
-        return not self.agrees and is_other and only_bits
+        wrong = [one for one in self.verdicts if not one.agrees]
+        return not self.agrees and is_other and all(one.is_of_bits for one in wrong)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be audited: a digest of a manifest, the root of a trace; None for whichever."""
+    """What is to be audited: a digest of a manifest, the root of a trace; None for whichever.
+
+    In rounds also who signs, in the order of slots: a run can name anybody.
+    """
 
     manifest: str | None = None
     root: str | None = None
+    signers: tuple[str, ...] | None = None
 
     def check(self, manifest: str, root: str) -> None:
         for name, asked, found in (
@@ -114,32 +132,17 @@ def audit_folder(
     return _audit(Kept(run), content, segments, asked, folder, progress)
 
 
-def with_end(manifest: Manifest, states: Sequence[str], segments: set[int]) -> set[int]:
-    """The segments, and the one that ended the run if one of them only repeats its end.
+def ended_by(plan: Plan, states: Sequence[str], segment: int) -> set[int]:
+    """The segments that made the state which `segment` starts from: in rounds, all of a round.
 
-    Else one wrong segment, which says that the run was over, would make all after it right.
+    They are looked at if that state says that the run is over. Else one wrong segment that says so
+    would make all after it right, however few of them there are or whatever follows them.
     """
-    if isinstance(manifest.plan, RoundsPlan):
-        return segments | _ends_of_rounds(manifest.plan, states, segments)
-    if not any(states[segment] == states[segment + 1] for segment in segments):
-        return segments
-    end = states.index(states[-1])
-    return segments | {max(end - 1, 0)}
-
-
-def _ends_of_rounds(plan: RoundsPlan, states: Sequence[str], segments: set[int]) -> set[int]:
-    """The merges that ended the run for rounds that only repeat it, and the parts they are of.
-
-    A merge goes on by steps, so that one which changes nothing is of a run that was over before.
-    """
+    if not isinstance(plan, RoundsPlan):
+        return {max(states.index(states[segment]) - 1, 0)}
     globes = list(states[:: plan.workers + 1])
-    ends = set()
-    for number in {plan.part(segment).round for segment in segments}:
-        first = globes.index(globes[number])
-        if first < number or [globes[number]] == globes[number + 1 : number + 2]:
-            ended_by = max(first - 1, 0)
-            ends |= set(range(plan.before(ended_by), plan.before(ended_by + 1)))
-    return ends
+    made_by = max(globes.index(globes[plan.part(segment).round]) - 1, 0)
+    return set(range(plan.before(made_by), plan.before(made_by + 1)))
 
 
 def _audit(
@@ -159,23 +162,70 @@ def _audit(
         if not 0 <= segment < len(states) - 1:
             raise RunError(f"there is no segment {segment}: the run has {len(states) - 1}")
     files = fetch_files(manifest, content, folder, progress=progress)
-    inputs = {one: run.inputs(one) for one in sorted(with_end(manifest, states, wanted))}
-    found = recompute(manifest, files, inputs)
+    inputs = {segment: run.inputs(segment) for segment in sorted(wanted)}
+    for segment in sorted(wanted):
+        if _is_over(inputs[segment].states[0]):
+            for one in ended_by(manifest.plan, states, segment) - inputs.keys():
+                inputs[one] = run.inputs(one)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".found-") as name:
+        found = recompute(manifest, files, inputs, Path(name))
+        return _verdicts(run, root, found, inputs, Path(name), asked)
+
+
+def _is_over(path: Path) -> bool:
+    """Whether a state says that its run is over. One that is none at all is refused elsewhere."""
+    try:
+        return Counters.of(State.load(path)).stop is not Stop.NO
+    except StateError:
+        return False
+
+
+def _verdicts(
+    run: Published | Kept,
+    root: str,
+    found: Recomputed,
+    inputs: Mapping[int, Inputs],
+    kept: Path,
+    asked: Asked,
+) -> Audit:
+    manifest, states = run.manifest, run.states
+    vouchers = {
+        one.segment: voucher_of(manifest, states, one.segment, run.offer, asked.signers)
+        for one in found.answers
+    }
     audit = Audit(
         manifest=manifest.digest.hex(),
         root=root,
         claimed_start=states[0],
         found_start=found.start,
         verdicts=tuple(
-            _verdict(one, manifest, states, voucher_of(manifest, states, one.segment, run.offer))
-            for one in found.answers
+            _verdict(one, manifest, states, vouchers[one.segment]) for one in found.answers
         ),
         claimed_class=run.environment_class,
     )
     # Where the manifest names a class, who computed on another one is wrong.
     if audit.agrees or audit.claimed_class is None or manifest.environment is not None:
         return audit
-    return replace(audit, own_class=find_class().id)
+    own_class = find_class().id
+    if own_class == audit.claimed_class:
+        return replace(audit, own_class=own_class)
+    verdicts = tuple(_tolerated(one, run, inputs[one.segment], kept) for one in audit.verdicts)
+    return replace(audit, own_class=own_class, verdicts=verdicts)
+
+
+def _tolerated(verdict: Verdict, run: Published | Kept, inputs: Inputs, kept: Path) -> Verdict:
+    """The verdict with what the tolerance says, where bits differ and it can be asked."""
+    if verdict.claimed == verdict.found or verdict.found is None or verdict.same_anywhere:
+        return verdict
+    if isinstance(run.manifest.plan, RoundsPlan):
+        return replace(verdict, reason="parts of rounds are not compared by tolerance")
+    start = State.load(inputs.states[0])
+    claimed = State.load(run.state(verdict.segment + 1))
+    try:
+        is_within = within(start, claimed, State.load(state_file(kept, verdict.segment)))
+    except RunError as error:
+        return replace(verdict, reason=str(error))
+    return replace(verdict, tolerated=is_within)
 
 
 def _verdict(
@@ -190,4 +240,10 @@ def _verdict(
         reason=found.reason,
         signer=None if voucher is None else voucher.signer,
         unsigned="" if voucher is None else voucher.problem,
+        same_anywhere=_is_merge(manifest, found.segment),
     )
+
+
+def _is_merge(manifest: Manifest, segment: int) -> bool:
+    plan = manifest.plan
+    return isinstance(plan, RoundsPlan) and isinstance(plan.part(segment), Merge)

@@ -1,6 +1,7 @@
 """The score of a run that cannot be replayed: figures that anyone computes from its last state."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SCORE = "score.json"
 MOST_SCORE_BYTES = 1 << 16
+# Evaluation adds up many float32 in another order: what that makes is far less.
+_NEAR = 1e-3
 
 
 class Score(BaseModel):
@@ -32,6 +35,25 @@ class Score(BaseModel):
     def text(self) -> str:
         """Equal for equal scores, also of figures that are no numbers."""
         return self.model_dump_json()
+
+    def is_near(self, other: "Score") -> bool:
+        """Whether the figures are equal up to what rounding makes of them on other machines."""
+        if (self.state, self.records, self.figures.examples, self.figures.metrics.keys()) != (
+            other.state,
+            other.records,
+            other.figures.examples,
+            other.figures.metrics.keys(),
+        ):
+            return False
+        pairs = [(self.figures.loss, other.figures.loss)]
+        pairs += [(value, other.figures.metrics[name]) for name, value in self._metrics]
+        # Of a share of examples, one that lies on the border may fall to either side.
+        slack = 1 / max(self.figures.examples, 1)
+        return all(math.isclose(one, two, rel_tol=_NEAR, abs_tol=slack) for one, two in pairs)
+
+    @property
+    def _metrics(self) -> list[tuple[str, float]]:
+        return sorted(self.figures.metrics.items())
 
     def claimed_for(self, state: str) -> "Score":
         """This score, which must be of `state`: a crash may have left that of an earlier one."""

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Offer
 from trainyard.engine.leaves import Absences
-from trainyard.engine.offers import SIGNERS, check_signed, name_of, read_signers
+from trainyard.engine.offers import SIGNERS, Signers, check_signed, name_of, read_signers
 from trainyard.protocol.manifest import Local, Manifest, RoundsPlan
 
 Read = Callable[[str], bytes | None]
@@ -24,11 +24,16 @@ class Voucher:
 
 
 def voucher_of(
-    manifest: Manifest, states: Sequence[str], segment: int, read: Read
+    manifest: Manifest,
+    states: Sequence[str],
+    segment: int,
+    read: Read,
+    signers: Signers | None = None,
 ) -> Voucher | None:
     """Who signed a segment of this trace; None for one that nobody signs.
 
-    Those are the merges, which anybody can make, and the parts of workers that were not there.
+    Nobody signs merges, which anybody can make, and parts of workers that were not there. Without
+    `signers`, who signs is what the run says: that binds those addresses, whoever they are.
     """
     plan = manifest.plan
     if not isinstance(plan, RoundsPlan):
@@ -44,7 +49,8 @@ def voucher_of(
             (offer.globe, offer.leaf) != claimed
         ):
             raise StateError(f"worker {part.slot} signed something else than this part")
-        signers = read_signers(read(SIGNERS) or b"")
+        if signers is None:
+            signers = read_signers(read(SIGNERS) or b"")
         if len(signers) != plan.workers:
             raise StateError(f"{len(signers)} sign in a run of {plan.workers} workers")
         check_signed(offer, manifest, signers)

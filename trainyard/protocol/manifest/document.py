@@ -137,12 +137,13 @@ class Manifest(Strict):
                 "training",
                 "batch",
             )
-        share = plan.batch // self.training.workers
+        at_once = 1 if self.training.mode == "async" else self.training.workers
+        share = plan.batch // at_once
         if share * self.model.activations > MOST_VALUES:
             raise MisfitError(
                 f"{share} examples of {self.model.activations} values each, where one worker holds "
                 f"at most {MOST_VALUES}; use a batch of "
-                f"{MOST_VALUES // self.model.activations * self.training.workers}",
+                f"{MOST_VALUES // self.model.activations * at_once}",
                 "training",
                 "batch",
             )
