@@ -25,7 +25,7 @@ from examples.mnist.prepare import load_mnist
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.datasets import add_arrays
-from trainyard.engine.energy import find_power
+from trainyard.engine.energy import BASES, find_power
 from trainyard.protocol.manifest import Manifest
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "mnist"
@@ -116,7 +116,7 @@ def manifest_for(
 
 def report(rows: list[Row], *, quick: bool) -> None:
     power = find_power()
-    basis = "nothing is known" if power is None else f"codecarbon's model, by {power.by}"
+    basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
     table = Table(
         title=f"QUICK: {_QUICK_STEPS} steps, {_QUICK_RECORDS:,} images" if quick else "MNIST",
         caption=f"energy is an estimate ({basis}); bytes are sent between workers",

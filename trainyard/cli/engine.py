@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
 _RUNS = Path("trainyard-runs")
-_BASES = {"rapl": "by RAPL", "tdp": "by TDP", "default": "by 4 W a core"}
 
 
 @at_place
@@ -217,6 +216,8 @@ def _manifest(
 
 
 def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
+    from trainyard.engine.energy import BASES
+
     trained = [entry.trained for entry in entries if entry.trained is not None]
     if trained:
         yield f"trained   {document['steps']} steps, {figures_text(trained[-1].model_dump())}"
@@ -232,7 +233,7 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     if document["sent_bytes"]:
         yield f"sent      {document['sent_bytes']:,} bytes between workers"
     if document["energy_j_estimated"] is not None:
-        basis = " and ".join(_BASES[one] for one in document["energy_estimated_by"])
+        basis = " and ".join(BASES[one] for one in document["energy_estimated_by"])
         yield f"energy    {document['energy_j_estimated']:,.1f} J, estimated (codecarbon, {basis})"
     if document["score"]:
         yield f"score     {score_text(document['score'])}"

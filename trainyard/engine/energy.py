@@ -26,6 +26,7 @@ _STAT = Path("/proc/stat")
 _JOULES_A_KWH = 3_600_000.0
 
 Basis: TypeAlias = Literal["rapl", "tdp", "default"]
+BASES: dict[Basis, str] = {"rapl": "by RAPL", "tdp": "by TDP", "default": "by 4 W a core"}
 
 
 class Energy(BaseModel):
