@@ -3,7 +3,7 @@
     python -m benchmarks.engine [--quick]     the figures; last, one line of JSON
 
 Each figure is a ratio against a baseline of the same run, taken turn by turn, since machines are
-noisy; of the turns the median counts. Accuracy is that of whole runs on MNIST, over three seeds.
+noisy; of the turns the median counts. Accuracy is that of an epoch of MNIST, over three seeds.
 """
 
 import json
@@ -34,11 +34,14 @@ from trainyard.engine.state import State
 from trainyard.protocol.manifest import Manifest
 
 _ROOT = Path(__file__).resolve().parent.parent
-_NETS = ("mnist/lenet5", "mnist/mlp300_100", "cifar10/cnn")
-_LENET = _NETS[0]
+_LENET = "mnist/lenet5"
+# By the batch that they are timed with.
+_NETS = {_LENET: 128, "mnist/mlp300_100": 128, "cifar10/cnn": 32}
 _SEGMENT = 100
 _SEEDS = (1, 2, 3)
 _LOCAL_STEPS = 50
+# Whole rounds that come nearest to an epoch at the batch of 128.
+_EPOCH = 450
 _STATE_BYTES = 100_000_000
 _SPEED_STEPS = 15
 _LOG = "children.log"
@@ -48,16 +51,16 @@ _LOG = "children.log"
 class Effort:
     """How much is measured."""
 
+    # Of one process: how often each takes its turn, and of how many segments.
     turns: int
-    # Of the speed of two workers: how often each is run, and for how many segments.
+    turn_segments: int
+    # Of two workers: how often each is run, and for how many segments.
     pairs: int
     segments: int
-    # Of the runs whose accuracy counts.
-    steps: int
 
 
-_QUICK = Effort(turns=4, pairs=1, segments=4, steps=450)
-_FULL = Effort(turns=15, pairs=5, segments=8, steps=2_350)
+_QUICK = Effort(turns=3, turn_segments=2, pairs=1, segments=4)
+_FULL = Effort(turns=7, turn_segments=5, pairs=5, segments=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +80,22 @@ def manifest_of(net: str, **changes: Any) -> Manifest:
     return Manifest.of(document)
 
 
-def measure_pace(net: str, records: Path, turns: int) -> Pace:
+def measure_pace(net: str, records: Path, effort: Effort) -> Pace:
     manifest = manifest_of(
-        net, batch=128, threads=2, steps_per_segment=_SEGMENT, until={"steps": 1_000_000}
+        net, batch=_NETS[net], threads=2, steps_per_segment=_SEGMENT, until={"steps": 1_000_000}
     )
     path = records / "manifest.json"
     path.write_bytes(manifest.canonical)
-    with _child("ours", path, records) as ours, _child("fit", path, records) as fit:
+    arguments = [str(path), str(records), str(effort.turn_segments)]
+    with (
+        _child(["ours", *arguments], records) as ours,
+        _child(["fit", *arguments], records) as fit,
+    ):
         for child in (ours, fit):
             _answer(child, records)
         pairs = [
             tuple(Turn.model_validate_json(_turn(child, records)) for child in (ours, fit))
-            for _ in range(turns)
+            for _ in range(effort.turns)
         ]
     return Pace(
         over_fit=statistics.median(mine.seconds / theirs.seconds for mine, theirs in pairs),
@@ -99,10 +106,10 @@ def measure_pace(net: str, records: Path, turns: int) -> Pace:
 
 
 @contextmanager
-def _child(kind: str, manifest: Path, records: Path) -> Iterator["subprocess.Popen[str]"]:
+def _child(arguments: list[str], records: Path) -> Iterator["subprocess.Popen[str]"]:
     with (records / _LOG).open("a") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.engine_children", kind, str(manifest), str(records)],
+            [sys.executable, "-m", "benchmarks.engine_children", *arguments],
             cwd=_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -163,7 +170,7 @@ def measure_speedup(folder: Path, files: Files, effort: Effort) -> float:
     return statistics.median(ratios)
 
 
-def measure_rounds(folder: Path, files: Files, effort: Effort) -> tuple[float, float]:
+def measure_rounds(folder: Path, files: Files) -> tuple[float, float]:
     """Bytes of two workers in rounds against those of a cluster, and what that does to accuracy."""
     rounds = {"local_steps": _LOCAL_STEPS, "compression": "int8"}
     modes: dict[str, dict[str, Any]] = {"sync": {}, "rounds": {"rounds": rounds}}
@@ -178,7 +185,7 @@ def measure_rounds(folder: Path, files: Files, effort: Effort) -> tuple[float, f
                 batch=128,
                 threads=1,
                 seed=seed,
-                until={"steps": effort.steps},
+                until={"steps": _EPOCH},
                 steps_per_segment=_LOCAL_STEPS,
                 **changes,
             )
@@ -236,11 +243,11 @@ def prepare(folder: Path) -> Files:
 def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
     files = prepare(folder)
     paces = {
-        net: measure_pace(net, folder / ("noise" if "cifar" in net else "train"), effort.turns)
+        net: measure_pace(net, folder / ("noise" if "cifar" in net else "train"), effort)
         for net in _NETS
     }
     speedup = measure_speedup(folder, files, effort)
-    bytes_ratio, accuracy = measure_rounds(folder, files, effort)
+    bytes_ratio, accuracy = measure_rounds(folder, files)
     start_s = measure_start(folder, files)
     told = ", ".join(
         f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step)"

@@ -1,15 +1,14 @@
 """The processes that `benchmarks.engine` sets against each other: each takes a turn when told to.
 
-    python -m benchmarks.engine_children ours|fit MANIFEST RECORDS
+    python -m benchmarks.engine_children ours|fit MANIFEST RECORDS SEGMENTS
 
-A line on its input is a turn; it answers with a line of JSON. One turn is one segment.
+A line on its input is a turn of so many segments; it answers with a line of JSON.
 """
 
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Turn(BaseModel):
-    """What a segment took. Those of `fit` have no trace, and are not replayed."""
+    """What a segment took, on average. Those of `fit` have no trace, and are not replayed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,17 +35,13 @@ class Turn(BaseModel):
 
 
 def main() -> None:
-    kind, manifest, records = (
-        sys.argv[1],
-        Manifest.parse(Path(sys.argv[2]).read_bytes()),
-        sys.argv[3],
-    )
+    kind, path, records, segments = sys.argv[1], *map(Path, sys.argv[2:4]), int(sys.argv[4])
+    manifest = Manifest.parse(path.read_bytes())
     with tempfile.TemporaryDirectory(prefix="trainyard-bench-", dir=records) as name:
-        turn = (
-            _fit(manifest, Path(records))
-            if kind == "fit"
-            else _ours(manifest, Path(records), Path(name))
-        )
+        if kind == "fit":
+            turn = _fit(manifest, records, segments)
+        else:
+            turn = _ours(manifest, records, Path(name), segments)
         # The first one of each makes its functions.
         turn()
         print("ready", flush=True)
@@ -54,7 +49,7 @@ def main() -> None:
             print(turn().model_dump_json(), flush=True)
 
 
-def _ours(manifest: Manifest, records: Path, folder: Path) -> Callable[[], Turn]:
+def _ours(manifest: Manifest, records: Path, folder: Path, segments: int) -> Callable[[], Turn]:
     """The engine as a worker runs it: a segment, its state's hash, and both on disk."""
     from trainyard.engine import runtime
 
@@ -67,28 +62,28 @@ def _ours(manifest: Manifest, records: Path, folder: Path) -> Callable[[], Turn]
     data = open_folder(manifest.data.train, records)
     training = Training(manifest, build(manifest), Material(data))
     journal = Journal.open(folder, manifest.canonical)
-    written_s = [0.0, 0.0]
-    writer = Writer(journal, lambda _: written_s.append(time.thread_time()))
     state = training.start()
     journal.append(Entry(number=0, state=state.hash.hex(), step=0), state)
-    segments = count()
 
     def turn() -> Turn:
         nonlocal state
-        segment = next(segments)
+        trace_s, before, written_s = 0.0, state, [0.0]
         began = time.perf_counter()
-        outcome = training.run(segment, state)
-        trained = time.perf_counter()
-        digest, step = outcome.state.hash.hex(), int(outcome.state.tensors["run/step"])
-        writer.append(Entry(number=segment + 1, state=digest, step=step), outcome.state)
+        with Writer(journal, lambda _: written_s.append(time.thread_time())) as writer:
+            for segment in range(len(journal.entries) - 1, len(journal.entries) - 1 + segments):
+                outcome = training.run(segment, state)
+                before, state = state, outcome.state
+                trained = time.perf_counter()
+                digest, step = state.hash.hex(), int(state.tensors["run/step"])
+                writer.append(Entry(number=segment + 1, state=digest, step=step), state)
+                trace_s += outcome.trace_s + time.perf_counter() - trained
+            computed = time.perf_counter()
         ended = time.perf_counter()
-        replay_s = _replay(training, segment, state, digest)
-        state = outcome.state
         return Turn(
-            seconds=ended - began,
+            seconds=(ended - began) / segments,
             # What training waits for, and what the writer took of a core meanwhile.
-            trace_s=outcome.trace_s + ended - trained + written_s[-1] - written_s[-2],
-            replay_s=replay_s,
+            trace_s=(trace_s + ended - computed + written_s[-1]) / segments,
+            replay_s=_replay(training, segment, before, state.hash.hex()),
         )
 
     return turn
@@ -105,7 +100,7 @@ def _replay(training: "Training", segment: int, before: State, digest: str) -> f
     return seconds
 
 
-def _fit(manifest: Manifest, records: Path) -> Callable[[], Turn]:
+def _fit(manifest: Manifest, records: Path, segments: int) -> Callable[[], Turn]:
     """Keras as it is, with the same kernels and as many threads, but free in what it orders."""
     import os
 
@@ -124,7 +119,8 @@ def _fit(manifest: Manifest, records: Path) -> Callable[[], Turn]:
         metrics=["accuracy"],
     )
     batch = manifest.training.batch
-    taken = np.arange(batch * manifest.training.steps_per_segment) % manifest.data.train.records
+    steps = manifest.training.steps_per_segment * segments
+    taken = np.arange(batch * steps) % manifest.data.train.records
     source = manifest.data.train
     images, labels = (
         np.load(records / f"{name}.npy")[taken] for name in (source.inputs[0], source.target)
@@ -133,7 +129,7 @@ def _fit(manifest: Manifest, records: Path) -> Callable[[], Turn]:
     def turn() -> Turn:
         began = time.perf_counter()
         program.model.fit(images, labels, batch_size=batch, epochs=1, verbose=0)
-        return Turn(seconds=time.perf_counter() - began)
+        return Turn(seconds=(time.perf_counter() - began) / segments)
 
     return turn
 
