@@ -156,8 +156,9 @@ def test_run_outlives_a_worker_and_its_leader(files: Files, tmp_path: Path) -> N
     assert (worker_back.slot, worker_back.reason) == (1, "worker 1 was killed by SIGKILL")
     assert all_back.reason == "the leader was killed by SIGKILL"
     assert not all_back.alone
-    assert all_back.kept == 3
-    assert [event.resumed for event in events if isinstance(event, Started)] == [0, 3]
+    assert all_back.kept >= 3
+    resumed = [event.resumed for event in events if isinstance(event, Started)]
+    assert resumed == [0, all_back.kept]
     joined = [event.slot for event in events if isinstance(event, Joined)]
     assert sorted(joined) == [0, 0, 1, 1, 1]
     assert iterations(journal.state(4)) == STEPS
