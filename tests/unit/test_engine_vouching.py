@@ -1,7 +1,10 @@
 """Who answers for a part: the offer beside the trace has to be of this part, and signed."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,15 @@ MANIFEST = manifest_of(
 STATES = [digit * 64 for digit in "0123456"]
 # Worker 1 in round 1.
 PART = 4
+# A process that may write no byte is killed when it tries to.
+KILLED_AT_THE_FIRST_BYTE = """
+import resource, signal, sys
+from pathlib import Path
+from trainyard.engine.offers import own_key
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+own_key(Path(sys.argv[1]))
+"""
 
 
 def offer(key: bytes = KEYS[1], **changes: Any) -> Offer:
@@ -97,6 +109,15 @@ def test_key_is_its_workers_alone_and_stays(tmp_path: Path) -> None:
 
     assert own_key(tmp_path / "0") == key != own_key(tmp_path / "1")
     assert stat.S_IMODE(os.stat(tmp_path / "0" / "key").st_mode) == 0o600
+
+
+def test_key_that_was_not_written_to_its_end_is_made_anew(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_AT_THE_FIRST_BYTE, str(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGXFSZ
+
+    key = own_key(tmp_path)
+
+    assert own_key(tmp_path) == key
 
 
 def test_run_does_not_go_on_with_other_keys(tmp_path: Path) -> None:

@@ -203,10 +203,11 @@ def held(folder: Path, name: str = _LOCK) -> Iterator[None]:
         yield
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Write a file that is there whole or not at all, also after a loss of power."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with unfinished.open("wb") as file:
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with open(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

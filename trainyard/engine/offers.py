@@ -3,7 +3,6 @@
 A worker has a key for one run alone. Whoever has its offers can show what it vouched for.
 """
 
-import os
 import secrets
 from pathlib import Path
 from typing import Annotated
@@ -97,9 +96,6 @@ def _new_key(path: Path) -> bytes:
     # Of all numbers of this length, the few that are no key are never drawn.
     address_of(key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
+    # Half a key could be neither used nor replaced: who signs cannot change in a run.
+    write_whole(path, key, mode=0o600)
     return key
