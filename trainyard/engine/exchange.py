@@ -6,6 +6,7 @@ A round is three documents: the *call* says what it starts from, the *offer* of 
 has, and the *decision* who is in.
 """
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ _POLL_S = 0.01
 # A decision has the offers of all workers, each with its figures.
 _MOST_DOCUMENT_BYTES = 8 << 20
 _HASH = "^[0-9a-f]{64}$"
+_NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})-(call|decision|end|offer-[0-9]+)\.json")
+_UNFINISHED = re.compile(r"\..+\.json\.[0-9]+\.tmp")
 
 
 class _Document(BaseModel):
@@ -157,15 +160,24 @@ class Exchange:
     def forget(self, number: int) -> None:
         """Remove the documents of round `number` and of all later ones."""
         for path in (self._folder / _ROUNDS).iterdir():
-            if path.name.startswith(".") or int(path.name.split("-")[0]) >= number:
+            if _UNFINISHED.fullmatch(path.name):
+                path.unlink()
+        for found, _, path in self._named():
+            if found >= number:
                 path.unlink()
 
     def end(self, number: int) -> End | None:
         return _read(self._path(number, "end"), End)
 
     def latest_call(self) -> Call | None:
-        names = [path.name for path in (self._folder / _ROUNDS).glob("*-call.json")]
-        return self.call(max(int(name.split("-")[0]) for name in names)) if names else None
+        numbers = [number for number, name, _ in self._named() if name == "call"]
+        return self.call(max(numbers)) if numbers else None
+
+    def _named(self) -> list[tuple[int, str, Path]]:
+        """All documents, by round and name. Whatever else lies here is nobody's business."""
+        paths = (self._folder / _ROUNDS).glob("*.json")
+        found = [(_NAME.fullmatch(path.name), path) for path in paths]
+        return [(int(name[1]), name[2], path) for name, path in found if name is not None]
 
     def _document(self, document: Call | Offer | Decision | End) -> Path:
         match document:
