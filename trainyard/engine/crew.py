@@ -8,7 +8,7 @@ from subprocess import Popen
 from types import TracebackType
 
 from trainyard.engine.events import Event, read_event
-from trainyard.engine.starting import GRACE_S, READ_BYTES, output_of, reason_of, started
+from trainyard.engine.starting import READ_BYTES, output_of, reason_of, started, status_of
 from trainyard.engine.worker import Job
 
 
@@ -73,7 +73,7 @@ class Crew:
                 heard.append(Lost(key.data, f"worker {key.data} said what no worker says"))
                 continue
             if not data:
-                status = member.process.wait(GRACE_S)
+                status = status_of(member.process)
                 self.dismiss(key.data)
                 heard.append(Lost(key.data, reason_of(self._jobs[key.data], status)))
         return heard

@@ -13,7 +13,7 @@ from trainyard.engine.worker import EXIT_LOST_PEER, Job
 
 _LOG = "worker.log"
 _JOB = "job.json"
-GRACE_S = 10.0
+_GRACE_S = 10.0
 READ_BYTES = 1 << 16
 
 
@@ -49,6 +49,15 @@ def started(job: Job) -> Iterator["subprocess.Popen[bytes]"]:
         worker.kill()
         worker.wait()
         output_of(worker).close()
+
+
+def status_of(worker: "subprocess.Popen[bytes]") -> int:
+    """How a worker ended that has closed its output. One that does not end at that is killed."""
+    try:
+        return worker.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        return worker.wait()
 
 
 def output_of(worker: "subprocess.Popen[bytes]") -> IO[bytes]:

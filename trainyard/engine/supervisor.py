@@ -32,7 +32,7 @@ from trainyard.engine.events import (
 )
 from trainyard.engine.journal import Journal, held
 from trainyard.engine.seclusion import seclude
-from trainyard.engine.starting import GRACE_S, READ_BYTES, output_of, reason_of, started
+from trainyard.engine.starting import READ_BYTES, output_of, reason_of, started, status_of
 from trainyard.engine.worker import EXIT_FAILED, EXIT_LOST_PEER, Job
 from trainyard.protocol.errors import TrainyardError
 
@@ -173,7 +173,11 @@ def _run_once(
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(started(job)) for job in jobs]
         for slot, line in _lines(workers, jobs, attempt):
-            event = read_event(line)
+            try:
+                event = read_event(line)
+            except ValueError:
+                attempt.lost = f"worker {slot} said what no worker says"
+                return
             _follow(event, ledger, attempt)
             if isinstance(event, Failed) and not event.lost_peer:
                 raise RunError(event.reason)
@@ -229,7 +233,7 @@ def _lines(
                 if data:
                     continue
                 selector.unregister(key.fileobj)
-                status = workers[slot].wait(GRACE_S)
+                status = status_of(workers[slot])
                 if status == EXIT_LOST_PEER:
                     attempt.lost = attempt.lost or reason_of(jobs[slot], status)
                 elif status != 0:
