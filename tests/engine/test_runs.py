@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.nets import manifest_of, write_data
 from trainyard.engine.auditing import audit
+from trainyard.engine.counting import Stop
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, Restarted, Started
 from trainyard.engine.journal import Entry, Journal
@@ -105,6 +106,20 @@ def test_run_goes_on_from_every_segment(files: Files, tmp_path: Path, kept: int)
     whole.path_of(min(kept + 1, 4)).write_bytes(b"half")
 
     assert run_local(manifest, files, tmp_path).trace.root == root
+
+
+def test_run_that_was_over_goes_on_with_the_file_of_its_end(files: Files, tmp_path: Path) -> None:
+    manifest = manifest_of("mlp", optimizer={"type": "SGD", "learning_rate": 1e30})
+    whole = run_local(manifest, files, tmp_path)
+    Journal.open(tmp_path, manifest.canonical).rewind(3)
+    whole.path_of(3).unlink()
+    whole.path_of(4).unlink()
+
+    again = run_local(manifest, files, tmp_path)
+
+    assert again.entries[-1].stop is Stop.DIVERGED
+    assert again.trace.root == whole.trace.root
+    assert len({again.path_of(number).stat().st_ino for number in (2, 3, 4)}) == 1
 
 
 def test_damaged_state_is_computed_again(files: Files, tmp_path: Path) -> None:

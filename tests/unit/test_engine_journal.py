@@ -1,5 +1,6 @@
 """Journals: what is written is read again, and what a crash leaves behind is cut off."""
 
+import errno
 import math
 import os
 from pathlib import Path
@@ -68,6 +69,58 @@ def test_another_journal_is_adopted_and_stays(tmp_path: Path) -> None:
 
     assert Journal.open(tmp_path / "run", b"{}").entries == source.entries
     assert journal.state(2) == source.state(2)
+
+
+def over(folder: Path, count: int) -> Journal:
+    """A run that was over after its first segment, and changed nothing in all others."""
+    journal = filled(folder, 2)
+    for number in range(2, count):
+        journal.append(entry(1).model_copy(update={"number": number}), state(1))
+    return journal
+
+
+def files(journal: Journal) -> list[int]:
+    """Which file each state is in."""
+    return [journal.path_of(one.number).stat().st_ino for one in journal.entries]
+
+
+def test_states_after_the_end_share_a_file(tmp_path: Path) -> None:
+    journal, other = over(tmp_path / "run", 6), Journal.open(tmp_path / "other", b"{}")
+
+    other.adopt(journal)
+
+    for one in (journal, other):
+        assert len(set(files(one))) == 2
+        assert files(one)[1:] == [files(one)[1]] * 5
+        assert Journal.open(one.folder, b"{}").state(5) == state(1)
+    assert set(files(journal)).isdisjoint(files(other))
+
+
+def test_state_that_is_written_anew_leaves_others_as_they_are(tmp_path: Path) -> None:
+    """Whatever a crash left under its name, another name of a shared file too."""
+    journal = over(tmp_path, 6)
+    journal.rewind(4)
+
+    journal.append(entry(4), state(4))
+    journal.append(entry(5), state(5))
+
+    assert [Journal.open(tmp_path, b"{}").state(number) for number in range(6)] == [
+        state(number) for number in (0, 1, 1, 1, 4, 5)
+    ]
+
+
+def test_state_whose_file_has_names_enough_gets_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: Path, path: Path) -> None:
+        raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+
+    monkeypatch.setattr(os, "link", link)
+
+    journal = over(tmp_path, 4)
+
+    assert len(set(files(journal))) == 4
+    assert journal.state(3) == state(1)
 
 
 def test_entries_follow_each_other(tmp_path: Path) -> None:

@@ -102,10 +102,8 @@ class Journal:
             raise RunError(f"state {entry.number} does not follow state {len(self.entries) - 1}")
         path = self.path_of(entry.number)
         if isinstance(state, Path):
-            path.unlink(missing_ok=True)
-            os.link(state, path)
-            sync_folder(path.parent)
-        else:
+            _link(state, path)
+        elif not self._repeat(entry):
             state.save(path)
         line = entry.model_dump_json().encode() + b"\n"
         with (self.folder / _JOURNAL).open("ab") as file:
@@ -143,6 +141,17 @@ class Journal:
     def _states(self) -> Path:
         return self.folder / _STATES
 
+    def _repeat(self, entry: Entry) -> bool:
+        """Whether the state is the one before, as after a run's end, and now is in its file too."""
+        if not self.entries or entry.state != self.entries[-1].state:
+            return False
+        try:
+            _link(self.path_of(entry.number - 1), self.path_of(entry.number))
+        except OSError:
+            # A file has only so many names, and then there is another one.
+            return False
+        return True
+
     def _sound_entries(self) -> list[Entry]:
         """The entries up to the last whose state is there; what follows is cut off."""
         lines = list(self._lines())
@@ -177,6 +186,12 @@ class Journal:
             if entry.number != number:
                 return
             yield entry, end
+
+
+def _link(state: Path, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.link(state, path)
+    sync_folder(path.parent)
 
 
 @contextmanager
