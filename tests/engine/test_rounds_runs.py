@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from trainyard.engine import launching
 from trainyard.engine.auditing import audit, inputs_in
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, LeftOut, Restarted, Stepped
+from trainyard.engine.evidence import TraceList
 from trainyard.engine.journal import Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.leaves import Absence, absence_of
+from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.material import Files
 from trainyard.engine.signing import address_of
 from trainyard.engine.state import State
 from trainyard.engine.worker import Job, open_rounds
 from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.trace import Trace
 
 ROUNDS = 5
 # Local steps of a round that takes so long that a signal comes in the middle of one.
@@ -237,29 +241,69 @@ def test_damaged_states_are_computed_again(
     assert again.state(3 * ROUNDS - 4) == journal.state(3 * ROUNDS - 4)
 
 
-def test_commands_run_publish_and_audit(files: Files, tmp_path: Path) -> None:
-    store = ["--store", str(tmp_path / "store"), "--json"]
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("yard")
+
+
+@pytest.fixture(scope="module")
+def published(files: Files, yard: Path) -> dict[str, Any]:
+    """Two rounds of two workers, by the command."""
+    store = _store(yard)
     data = _command(["content", "add", str(files.train), *store])["cid"]
     document = json.loads(manifest_of("mlp", until={"steps": 6}).canonical)
     document["data"]["train"]["path"] = f"ipfs://{data}"
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
-
+    (yard / "manifest.json").write_text(json.dumps(document))
     rounds_of_3 = ["--mode", "rounds", "--workers", "2", "--local-steps", "3", "--publish"]
-    kept = ["--folder", str(tmp_path / "run"), *store]
-    ran = _command(["engine", "run", str(tmp_path / "manifest.json"), *rounds_of_3, *kept])
-    cache = ["--cache", str(tmp_path / "cache"), *store]
-    audited = _command(["audit", ran["cid"], "--segment", "4", "--segment", "5", *cache])
+    kept = ["--folder", str(yard / "run"), *store]
+    return _command(["engine", "run", str(yard / "manifest.json"), *rounds_of_3, *kept])
 
-    assert ran["segments"] == 6
-    assert ran["sent_bytes"] > 4 * 4 * (144 * 24 + 24 * 10)
+
+def test_commands_run_publish_and_audit(yard: Path, published: dict[str, Any]) -> None:
+    audited = _command(_audit(yard, published["cid"], 4, 5))
+
+    assert published["segments"] == 6
+    assert published["sent_bytes"] > 4 * 4 * (144 * 24 + 24 * 10)
     assert [one["segment"] for one in audited["segments"]] == [4, 5]
     assert audited["agrees"]
-    key = tmp_path / "run" / "peers" / "1" / "key"
+    key = yard / "run" / "peers" / "1" / "key"
     assert [one["signer"] for one in audited["segments"]] == [address_of(key.read_bytes()), None]
 
 
-def _command(arguments: list[str]) -> dict[str, Any]:
+def test_merges_of_nonsense_that_was_committed_to_are_wrong(
+    yard: Path, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """Here a leaf larger than any in the first round, and one that is no state in the second."""
+    _command(["content", "get", published["cid"], "-o", str(tmp_path / "run"), *_store(yard)])
+    manifest = Manifest.parse((tmp_path / "run" / "manifest.json").read_bytes())
+    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
+    for number, data in ((1, bytes(most_state_bytes(manifest) + 1)), (5, b"nonsense")):
+        (tmp_path / "run" / "states" / f"{number:06}.safetensors").write_bytes(data)
+        trace["states"][number] = sha256(data).hexdigest()
+    made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
+    (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
+    cid = _command(["content", "add", str(tmp_path / "run"), *_store(yard)])["cid"]
+
+    audited = _command(_audit(yard, cid, 1, 2, 5), exit_code=4)
+
+    right, *wrong = audited["segments"]
+    assert right["agrees"]
+    assert [one["found"] for one in wrong] == [None, None]
+    assert "too large for a state of this manifest" in wrong[0]["reason"]
+    assert "is no state" in wrong[1]["reason"]
+
+
+def _store(yard: Path) -> list[str]:
+    return ["--store", str(yard / "store"), "--json"]
+
+
+def _audit(yard: Path, cid: str, *segments: int) -> list[str]:
+    asked = [part for one in segments for part in ("--segment", str(one))]
+    return ["audit", cid, *asked, "--cache", str(yard / "cache"), *_store(yard)]
+
+
+def _command(arguments: list[str], exit_code: int = 0) -> dict[str, Any]:
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == exit_code, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found

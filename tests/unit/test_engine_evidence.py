@@ -1,7 +1,9 @@
 """What a published run serves: bounded before it is fetched, and checked before it has its name."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.names import ContentPath
 from trainyard.engine.errors import RunError, StateError
-from trainyard.engine.evidence import Published, TraceList
+from trainyard.engine.evidence import Kept, Published, TraceList
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.limits import most_state_bytes, most_trace_bytes
 from trainyard.engine.publishing import publish
@@ -59,20 +61,17 @@ def test_served_state_is_kept_under_its_hash(yard: Yard) -> None:
     assert [one.name for one in yard.audits.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("kind", ["folder", "large", "other"])
+@pytest.mark.parametrize("kind", ["folder", "other"])
 def test_what_is_no_state_is_refused_and_leaves_nothing(yard: Yard, kind: str) -> None:
     path = yard.run / "states" / "000002.safetensors"
     path.unlink()
     if kind == "folder":
         path.mkdir()
         (path / "file").write_bytes(b"poison")
-    elif kind == "large":
-        path.write_bytes(bytes(most_state_bytes(MANIFEST) + 1))
     else:
         path.write_bytes(b"other")
     says = {
         "folder": "is no file, but a directory",
-        "large": rf"bytes, and in this run it has at most {most_state_bytes(MANIFEST)}",
         "other": "serves another state as states/000002 than its trace names",
     }
 
@@ -80,6 +79,56 @@ def test_what_is_no_state_is_refused_and_leaves_nothing(yard: Yard, kind: str) -
         yard.open().inputs(2)
 
     assert list(yard.audits.iterdir()) == []
+
+
+def test_state_that_is_too_large_is_not_fetched_and_is_wrong(yard: Yard) -> None:
+    most = most_state_bytes(MANIFEST)
+    (yard.run / "states" / "000002.safetensors").write_bytes(bytes(most + 1))
+
+    found = yard.open().inputs(2)
+
+    assert found.nonsense.startswith("too large for a state of this manifest: ")
+    assert found.nonsense.endswith(f"has {most + 1} bytes, and in this run it has at most {most}")
+    assert list(yard.audits.iterdir()) == []
+
+
+def test_too_large_state_of_a_folder_is_wrong_if_it_is_the_journals(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, MANIFEST.canonical)
+    data = bytes(most_state_bytes(MANIFEST) + 1)
+    journal.append(Entry(number=0, state=sha256(data).hexdigest(), step=0), STATES[0])
+
+    with pytest.raises(RunError, match="is not the state that the journal names"):
+        Kept(tmp_path).inputs(0)
+    journal.path_of(0).write_bytes(data)
+
+    assert "too large for a state of this manifest" in Kept(tmp_path).inputs(0).nonsense
+
+
+ROUNDS = manifest_of("mlp", mode="rounds", workers=2, until={"steps": 3}, rounds={"local_steps": 3})
+NAMELESS = b"".join(State({"a": np.asarray(1)}).parts())
+
+
+@pytest.mark.parametrize(
+    ("leaf", "reason"), [(b"nonsense", "is no state"), (NAMELESS, "the state names no delta")]
+)
+@pytest.mark.parametrize("published", [True, False])
+def test_merge_of_a_leaf_that_is_none_is_wrong(
+    yard: Yard, *, leaf: bytes, reason: str, published: bool
+) -> None:
+    """If the trace names these bytes: to commit to nonsense must not be better than to cheat."""
+    served = [b"".join(STATES[0].parts()), leaf, leaf, leaf]
+    trace = TraceList.of(Trace([sha256(data).digest() for data in served]))
+    shutil.rmtree(yard.run)
+    journal = Journal.open(yard.run, ROUNDS.canonical)
+    for number, data in enumerate(served):
+        journal.append(Entry(number=number, state=trace.states[number], step=0), STATES[0])
+        journal.path_of(number).unlink()
+        journal.path_of(number).write_bytes(data)
+    (yard.run / "trace.json").write_text(trace.model_dump_json())
+
+    run = yard.open() if published else Kept(yard.run)
+
+    assert reason in run.inputs(2).nonsense
 
 
 @pytest.mark.parametrize("kind", ["nothing", "file", "folder", "nonsense"])

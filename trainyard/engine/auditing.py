@@ -141,8 +141,9 @@ def _check(manifest: Manifest, segments: Iterable[int]) -> None:
 
 
 def _resolved(inputs: Inputs) -> Inputs:
-    return Inputs(
-        states=tuple(path.resolve() for path in inputs.states),
-        deltas=tuple(path.resolve() for path in inputs.deltas),
-        absence=inputs.absence,
+    return inputs.model_copy(
+        update={
+            "states": tuple(path.resolve() for path in inputs.states),
+            "deltas": tuple(path.resolve() for path in inputs.deltas),
+        }
     )

@@ -34,6 +34,8 @@ class Inputs(BaseModel):
     deltas: tuple[Path, ...] = ()
     # What no computation tells: that the worker of the segment was away, or late.
     absence: Absence | None = None
+    # Why they are none that a run can have, where that is known before anything is computed.
+    nonsense: str = ""
 
 
 class AuditJob(BaseModel):
@@ -108,6 +110,8 @@ def answer(audit: AuditJob) -> None:
     for segment, inputs in sorted(audit.segments.items()):
         began = time.perf_counter()
         try:
+            if inputs.nonsense:
+                raise StateError(inputs.nonsense)
             states = tuple(State.load(path) for path in inputs.states)
             if manifest.plan.inputs_of(segment)[0] == 0:
                 states = (first, *states[1:])

@@ -27,5 +27,9 @@ class OtherRunError(RunError):
     """A run that is sound, perhaps, but is not the one that was asked for."""
 
 
+class TooLargeError(RunError):
+    """A file that is larger than any of its kind in this run, and was not read for that."""
+
+
 class WrongAuditError(RunError):
     """An audit of a kind that runs of this mode do not have."""

@@ -13,7 +13,7 @@ from trainyard.content.errors import NotADirectoryContentError, NotFoundError
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
 from trainyard.engine.auditor import Inputs
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, StateError, TooLargeError
 from trainyard.engine.journal import Journal
 from trainyard.engine.limits import most_state_bytes, most_trace_bytes
 from trainyard.engine.material import check_file
@@ -86,13 +86,16 @@ class Published:
         return cls(content, result, manifest, states, folder, progress)
 
     def inputs(self, segment: int) -> Inputs:
-        """All that `segment` is computed from, on this machine."""
+        """All that `segment` is computed from, on this machine; or why nothing can be."""
         numbers, absence = sources_of(self.manifest, segment, self.states)
-        states = tuple(self.state(number) for number in numbers)
-        deltas = tuple(
-            self._state(f"{DELTAS}/{name}", name)
-            for name in deltas_named(self.manifest, segment, states)
-        )
+        try:
+            states = tuple(self.state(number) for number in numbers)
+            deltas = tuple(
+                self._state(f"{DELTAS}/{name}", name)
+                for name in deltas_named(self.manifest, segment, states)
+            )
+        except StateError as error:
+            return _nonsense(error)
         return Inputs(states=states, deltas=deltas, absence=absence)
 
     def state(self, number: int) -> Path:
@@ -129,7 +132,11 @@ class Published:
         place = self.result
         for part in f"{name}.safetensors".split("/"):
             place = place.child(part)
-        check_file(self.content, place, most_state_bytes(self.manifest))
+        try:
+            check_file(self.content, place, most_state_bytes(self.manifest))
+        except TooLargeError as error:
+            # Whatever its hash is: to know that, all of it would have to be fetched.
+            raise _too_large(error) from error
         # INVARIANT: under its own name lies nothing but the state itself.
         fetched = path.with_name(f".{digest}.fetched")
         self.content.get(place, fetched, progress=self.progress)
@@ -153,13 +160,28 @@ class Kept:
 
     def inputs(self, segment: int) -> Inputs:
         numbers, _ = sources_of(self.manifest, segment, self.states)
-        for number in numbers:
-            self.state(number)
-        return inputs_in(self._journal, self.manifest, segment)
+        try:
+            for number in numbers:
+                self.state(number)
+            found = inputs_in(self._journal, self.manifest, segment)
+            for path in found.deltas:
+                self._check(path, path.stem)
+        except StateError as error:
+            return _nonsense(error)
+        return found
 
     def state(self, number: int) -> Path:
-        self._journal.state(number)
-        return self._journal.path_of(number)
+        path = self._journal.path_of(number)
+        self._check(path, self.states[number])
+        return path
+
+    def _check(self, path: Path, digest: str) -> None:
+        """By its bytes alone: a trace can name some that are no state."""
+        if not path.is_file() or _digest(path) != digest:
+            raise RunError(f"{path} is not the state that the journal names")
+        size, most = path.stat().st_size, most_state_bytes(self.manifest)
+        if size > most:
+            raise _too_large(f"{path} has {size} bytes, and in this run it has at most {most}")
 
     @property
     def score(self) -> Score:
@@ -168,6 +190,15 @@ class Kept:
     def offer(self, name: str) -> bytes | None:
         path = self._journal.folder / OFFERS / name
         return path.read_bytes() if path.exists() else None
+
+
+def _nonsense(error: StateError) -> Inputs:
+    """The bytes are those of the trace: who committed to them is wrong, and not merely unread."""
+    return Inputs(states=(), nonsense=str(error))
+
+
+def _too_large(why: object) -> StateError:
+    return StateError(f"too large for a state of this manifest: {why}")
 
 
 def _read_trace(content: Content, result: ContentPath, most: int) -> TraceList:

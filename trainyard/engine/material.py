@@ -6,7 +6,7 @@ from pathlib import Path
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import EntryKind
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, TooLargeError
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.sources import fetch_source
 from trainyard.protocol.manifest import Manifest, Source
@@ -51,4 +51,4 @@ def check_file(content: Content, path: ContentPath, most: int) -> None:
     if entry.kind is not EntryKind.FILE:
         raise RunError(f"{path} is no file, but a {entry.kind}")
     if entry.size > most:
-        raise RunError(f"{path} has {entry.size} bytes, and in this run it has at most {most}")
+        raise TooLargeError(f"{path} has {entry.size} bytes, and in this run it has at most {most}")
