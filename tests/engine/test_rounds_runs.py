@@ -253,10 +253,9 @@ def published(files: Files, yard: Path) -> dict[str, Any]:
     data = _command(["content", "add", str(files.train), *store])["cid"]
     document = json.loads(manifest_of("mlp", until={"steps": 6}).canonical)
     document["data"]["train"]["path"] = f"ipfs://{data}"
+    document["data"]["test"] = document["data"]["train"]
     (yard / "manifest.json").write_text(json.dumps(document))
-    rounds_of_3 = ["--mode", "rounds", "--workers", "2", "--local-steps", "3", "--publish"]
-    kept = ["--folder", str(yard / "run"), *store]
-    return _command(["engine", "run", str(yard / "manifest.json"), *rounds_of_3, *kept])
+    return _command([*_run(yard), "--publish"])
 
 
 def test_commands_run_publish_and_audit(yard: Path, published: dict[str, Any]) -> None:
@@ -268,6 +267,16 @@ def test_commands_run_publish_and_audit(yard: Path, published: dict[str, Any]) -
     assert audited["agrees"]
     key = yard / "run" / "peers" / "1" / "key"
     assert [one["signer"] for one in audited["segments"]] == [address_of(key.read_bytes()), None]
+
+
+def test_finished_run_shows_its_test_again(yard: Path, published: dict[str, Any]) -> None:
+    model = (yard / "run" / "model.keras").stat().st_mtime_ns
+
+    again = _command(_run(yard))
+
+    assert again["tested"] == published["tested"]
+    assert again["tested"]["examples"] == 96
+    assert (yard / "run" / "model.keras").stat().st_mtime_ns == model
 
 
 def test_merges_of_nonsense_that_was_committed_to_are_wrong(
@@ -291,6 +300,12 @@ def test_merges_of_nonsense_that_was_committed_to_are_wrong(
     assert [one["found"] for one in wrong] == [None, None]
     assert "too large for a state of this manifest" in wrong[0]["reason"]
     assert "is no state" in wrong[1]["reason"]
+
+
+def _run(yard: Path) -> list[str]:
+    rounds_of_3 = ["--mode", "rounds", "--workers", "2", "--local-steps", "3"]
+    kept = ["--folder", str(yard / "run"), *_store(yard)]
+    return ["engine", "run", str(yard / "manifest.json"), *rounds_of_3, *kept]
 
 
 def _store(yard: Path) -> list[str]:

@@ -269,7 +269,8 @@ class _Watch:
                 f"{event.reason}; all went on from segment {max(event.kept - 1, 0)}, "
                 f"{event.lost_s:.1f} s lost"
             )
-        if isinstance(event, Ended) and event.slot == 0:
+        # In rounds it is whichever worker was there at the end.
+        if isinstance(event, Ended) and event.tested is not None:
             self.tested = event.tested
         if self._show is not None:
             self._show(event)

@@ -28,6 +28,7 @@ from trainyard.engine.leaves import Absence
 from trainyard.engine.merging import quorum_of
 from trainyard.engine.round_log import RoundLog
 from trainyard.engine.supervisor import MOST_LOSSES
+from trainyard.engine.tested import keep_tested, read_tested
 from trainyard.engine.worker import MODEL, Job
 from trainyard.protocol.manifest import Manifest
 
@@ -43,11 +44,15 @@ def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> No
         journal = Journal.open(run, data)
         exchange = Exchange(jobs[0].exchange)
         log = RoundLog(Manifest.parse(data), journal, exchange, jobs[0].signers)
-        if log.is_complete and (run / MODEL).exists():
-            tell(Ended(root=log.root))
+        tested = read_tested(run)
+        is_tested = tested is not None or jobs[0].test is None
+        if log.is_complete and is_tested and (run / MODEL).exists():
+            tell(Ended(root=log.root, tested=tested))
             return
         with Crew(jobs) as crew:
             ended = _Coordinator(log, exchange, crew, deadline_s).lead()
+        if ended.tested is not None:
+            keep_tested(run, ended.tested)
         (jobs[ended.slot].folder / MODEL).replace(run / MODEL)
         tell(ended)
 

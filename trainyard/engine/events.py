@@ -75,7 +75,7 @@ class LeftOut(_Event):
 
 
 class Ended(_Event):
-    """A worker has computed all segments; the first has tried the model on the test records."""
+    """A worker has computed all segments; one has tried the model on the test records."""
 
     event: Literal["ended"] = "ended"
     root: str

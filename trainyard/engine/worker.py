@@ -24,6 +24,7 @@ from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
 from trainyard.engine.scoring import is_scored, score_of
 from trainyard.engine.state import State
+from trainyard.engine.tested import keep_tested
 from trainyard.engine.writing import Writer
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
@@ -206,6 +207,8 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     tested = None
     if job.slot == 0:
         tested = finish(job, manifest, training, state)
+        if tested is not None:
+            keep_tested(job.folder, tested)
         if is_scored(manifest):
             score_of(manifest, training, state, tested).save(job.folder)
     tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
