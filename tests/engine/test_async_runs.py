@@ -164,6 +164,28 @@ def test_run_outlives_a_worker_and_its_leader(files: Files, tmp_path: Path) -> N
     assert iterations(journal.state(4)) == STEPS
 
 
+def test_run_that_stands_still_is_started_anew(files: Files, tmp_path: Path) -> None:
+    """A worker is stopped, and the leader waits for what it was sent."""
+    manifest = Manifest.of(document_for(mode="async", workers=2))
+    events: list[Event] = []
+    stopped = 0
+
+    def on_event(event: Event) -> None:
+        nonlocal stopped
+        events.append(event)
+        if not stopped and isinstance(event, Finished) and event.entry.number == 1:
+            _, stopped, _ = workers_here()
+            os.kill(stopped, signal.SIGSTOP)
+
+    journal = run_local(manifest, files, tmp_path, on_event, stall_s=3)
+
+    [restart] = [event for event in events if isinstance(event, Restarted)]
+    assert restart.reason == "the leader took no step for 3 s"
+    assert not restart.alone
+    assert restart.kept >= 2
+    assert iterations(journal.state(4)) == STEPS
+
+
 def test_run_goes_on_after_all_were_killed(files: Files, tmp_path: Path) -> None:
     """Here with one worker. What was kept stays as it is."""
     manifest = Manifest.of(document_for(mode="async", workers=1))

@@ -42,7 +42,7 @@ def run(
     ] = None,
     stall_s: Annotated[
         float,
-        typer.Option(min=1, help="In sync: after how long without a step all start anew."),
+        typer.Option(min=1, help="In sync, async: after how long without a step all start anew."),
     ] = 1800.0,
     folder: Folder = None,
     publish: Annotated[

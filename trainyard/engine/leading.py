@@ -1,28 +1,61 @@
 """Runs the processes of an async run: its workers, and the one that leads them.
 
 A worker that is lost is started anew while the others go on. With the leader the weights are lost:
-all are then started anew, from the last state that was kept.
+all are then started anew, from the last state that was kept. So they are when the leader stands
+still, as it does when a worker never gives back what it was sent.
 """
 
 import time
 
 from trainyard.engine.crew import Crew, Lost
 from trainyard.engine.errors import RunError
-from trainyard.engine.events import Ended, Event, Failed, Finished, Joined, Restarted, Started, tell
-from trainyard.engine.supervisor import MOST_LOSSES
+from trainyard.engine.events import (
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Joined,
+    Restarted,
+    Started,
+    Stepped,
+    tell,
+)
+from trainyard.engine.supervisor import DEFAULT_STALL_S, MOST_LOSSES
 from trainyard.engine.worker import Job
 
 
-def lead(jobs: tuple[Job, ...]) -> None:
+def lead(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
     """Run the leader's job, which is the last, to its end, and those of the workers until then."""
-    yard = _Yard(jobs)
+    yard = _Yard(jobs, stall_s)
     while not yard.run_once():
         pass
 
 
+class _Stall:
+    """How long the leader has said nothing. What its workers say does not count."""
+
+    def __init__(self, stall_s: float) -> None:
+        # Before the first step TensorFlow takes its time.
+        self.limit_s = max(stall_s, DEFAULT_STALL_S)
+        self._stall_s = stall_s
+        self._heard_at = time.monotonic()
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Stepped) or (isinstance(event, Finished) and event.entry.number > 0):
+            self.limit_s = self._stall_s
+        if isinstance(event, Started | Stepped | Finished):
+            self._heard_at = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._heard_at + self.limit_s - time.monotonic())
+
+
 class _Yard:
-    def __init__(self, jobs: tuple[Job, ...]) -> None:
+    def __init__(self, jobs: tuple[Job, ...], stall_s: float) -> None:
         self._jobs = jobs
+        self._stall_s = stall_s
+        self._stall = _Stall(stall_s)
         self._leader = len(jobs) - 1
         self._kept = 0
         # In a row, without a segment between.
@@ -31,11 +64,12 @@ class _Yard:
 
     def run_once(self) -> bool:
         """Whether the run came to its end, and not only its leader."""
+        self._stall = _Stall(self._stall_s)
         with Crew(self._jobs) as crew:
             for number in range(len(self._jobs)):
                 crew.start(number)
             while True:
-                for heard in crew.listen(None):
+                for heard in crew.listen(self._stall.left_s):
                     if isinstance(heard, Ended):
                         tell(heard)
                         return True
@@ -46,11 +80,19 @@ class _Yard:
                     if heard.slot == self._leader:
                         return False
                     crew.start(heard.slot)
+                if self._stall.left_s == 0:
+                    self._note(self._still())
+                    return False
+
+    def _still(self) -> Lost:
+        slot = self._jobs[self._leader].slot
+        return Lost(self._leader, f"worker {slot} took no step for {self._stall.limit_s:.0f} s")
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Failed) and not event.lost_peer:
             raise RunError(event.reason)
         tell(event)
+        self._stall.hear(event)
         match event:
             case Finished():
                 self._kept = event.entry.number + 1

@@ -52,7 +52,7 @@ class Jobs(BaseModel):
     # For a run in rounds: where it is kept, and how long workers are waited for.
     run: Path | None = None
     deadline_s: float | None = None
-    # For a cluster: after how long without a word from anybody it is started anew.
+    # For a cluster: after how long without a word, in mode async of its leader, it is started anew.
     stall_s: float = DEFAULT_STALL_S
 
 
@@ -72,7 +72,7 @@ def main() -> None:
         if jobs[-1].leads:
             from trainyard.engine.leading import lead
 
-            lead(jobs)
+            lead(jobs, given.stall_s)
             return
         supervise(jobs, given.stall_s)
     except (TrainyardError, OSError) as error:
