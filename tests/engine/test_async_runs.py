@@ -82,6 +82,10 @@ def test_two_workers_learn_and_say_what_the_run_is_worth(yard: Yard) -> None:
     assert yard.ran["score"]["figures"] == yard.ran["tested"]
     assert yard.ran["tested"]["examples"] == TESTED
     assert yard.ran["tested"]["metrics"]["accuracy"] > 0.9
+    parameters = Manifest.parse(journal.manifest).model.parameters
+    # The weights there, and back the gradients, moving statistics, loss, weight and one metric.
+    assert yard.ran["sent_bytes"] == STEPS * 4 * (parameters + parameters + 3)
+    assert (yard.ran["energy_j_estimated"], yard.ran["energy_estimated_by"]) == (None, [])
     assert (journal.folder / "model.keras").exists()
     assert list((journal.folder / "tensorboard").iterdir())
 

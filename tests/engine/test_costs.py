@@ -1,5 +1,6 @@
 """What workers are said to send is what they send."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,13 @@ import pytest
 import tensorflow as tf
 
 from tests.engine.nets import manifest_of
+from tests.engine.test_async import Here
+from trainyard.engine.asynchronous import AsyncStepper
 from trainyard.engine.costs import step_bytes
 from trainyard.engine.pieces import Piece
 from trainyard.engine.program import build
 from trainyard.engine.stepping import Stepper
+from trainyard.protocol.manifest import Manifest
 
 
 @pytest.mark.parametrize("net", ["mlp", "batch_norm"])
@@ -27,3 +31,19 @@ def test_bytes_of_a_step_are_those_of_the_vector(net: str) -> None:
     stepper.step_as(1, 0, Piece((images,), np.zeros(8, np.int64), ones), exchange)
 
     assert [2 * size for size in sent] == [step_bytes(manifest)]
+
+
+@pytest.mark.parametrize("net", ["mlp", "batch_norm"])
+def test_bytes_of_an_async_step_are_those_of_weights_and_vector(net: str) -> None:
+    document = json.loads(manifest_of(net, workers=3).canonical)
+    document["training"]["mode"] = "async"
+    document["data"]["test"] = document["data"]["train"]
+    manifest, farm = Manifest.of(document), Here()
+    stepper = AsyncStepper(build(manifest), farm, batch=24)
+    images, ones = np.zeros((24, 12, 12, 1), np.uint8), np.ones(24, np.float32)
+    piece = Piece((images,), np.zeros(24, np.int64), ones)
+
+    vector = stepper.part(*stepper.arguments(0, piece))
+
+    sent = [one.numpy().nbytes for one in (*farm.kept, vector)]
+    assert sum(sent) == step_bytes(manifest)

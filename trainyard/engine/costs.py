@@ -14,7 +14,10 @@ _OTHER_SUMS = 2
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Of all workers together, for the segments that were kept. Energy is an estimate."""
+    """Of all workers together, for the segments that were kept.
+
+    Energy is an estimate; None where not all of them are measured, as in mode async.
+    """
 
     sent_bytes: int
     energy_j: float | None
@@ -34,10 +37,13 @@ class Costs:
 def step_bytes(manifest: Manifest) -> int:
     """What a worker of mode sync sends in a step: its vector, to each of the others.
 
-    The vector is the gradients, the weights that are not trained, and the sums of the figures.
+    The vector is the gradients, the weights that are not trained, and the sums of the figures. In
+    mode async, where one worker takes the step: the weights to it, and its vector back.
     """
     sums = len(manifest.training.metrics) + _OTHER_SUMS
     vector = (manifest.model.parameters + sums) * _FLOAT_BYTES
+    if manifest.training.mode == "async":
+        return manifest.model.parameters * _FLOAT_BYTES + vector
     return vector * (manifest.training.workers - 1)
 
 

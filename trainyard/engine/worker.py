@@ -192,7 +192,8 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     else:
         state = journal.state(len(journal.entries) - 1)
     telling = Telling(job.slot, manifest.training.batch)
-    meter = Meter(job.power)
+    # Of an async run this is only who leads: nobody measures what its workers take.
+    meter = Meter(None if job.leads else job.power)
     segments = range(len(journal.entries) - 1, plan.segments)
     writer = Writer(journal, lambda entry: tell(Finished(slot=job.slot, entry=entry)))
     with writer, _summarising(job) as summarise:
@@ -200,7 +201,7 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
             outcome = training.run(segment, state, telling)
             steps = _step(outcome.state) - _step(state)
             state = outcome.state
-            sent_bytes = steps * step_bytes(manifest) if job.peers else 0
+            sent_bytes = steps * step_bytes(manifest) if job.peers or job.leads else 0
             entry = _entry(outcome, sent_bytes, meter.take())
             writer.append(entry, state)
             summarise(entry)
