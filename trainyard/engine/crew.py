@@ -70,7 +70,8 @@ class Crew:
                 heard += [_event(self._jobs[key.data].slot, line) for line in lines]
             except ValueError:
                 self.dismiss(key.data)
-                heard.append(Lost(key.data, f"worker {key.data} said what no worker says"))
+                slot = self._jobs[key.data].slot
+                heard.append(Lost(key.data, f"worker {slot} said what no worker says"))
                 continue
             if not data:
                 status = status_of(member.process)
