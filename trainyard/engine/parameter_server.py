@@ -26,7 +26,7 @@ def serve(addresses: Addresses, job: str, slot: int, threads: int) -> Any:
         task_index=slot,
         protocol="grpc",
         config=tf.compat.v1.ConfigProto(
-            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
+            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
         ),
     )
 

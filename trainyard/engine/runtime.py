@@ -55,7 +55,7 @@ def start(threads: int, numerics: Numerics = BEST) -> Any:
 
     if _started is None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
         tf.config.experimental.enable_op_determinism()
         _started = threads, numerics
     return tf
