@@ -1,4 +1,4 @@
-"""Talks to the market's contracts."""
+"""Talks to the market's contracts: endpoints, a cursor over events, an outbox, and reads."""
 
 from trainyard.chain.artifacts import Artifact, ArtifactNotFoundError, load_artifact
 

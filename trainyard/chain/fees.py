@@ -1,0 +1,43 @@
+"""What a transaction offers for its place in a block (EIP-1559)."""
+
+from dataclasses import dataclass
+
+GWEI = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    """In wei per unit of gas."""
+
+    max_fee: int
+    tip: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeePolicy:
+    """How much to offer, and when to offer more."""
+
+    # Never more than this per unit of gas, however busy the chain is.
+    most_wei: int = 500 * GWEI
+    least_tip_wei: int = GWEI
+    # So many blocks without being mined, and a transaction is replaced.
+    patience_blocks: int = 3
+    # Of what was estimated, since the state may change until it is mined.
+    gas_percent: int = 125
+
+    def first(self, base_fee: int, tip: int) -> Fees:
+        """Enough for six full blocks in a row, each of which raises the base fee by an eighth."""
+        tip = min(max(tip, self.least_tip_wei), self.most_wei)
+        return Fees(min(2 * base_fee + tip, self.most_wei), tip)
+
+    def raised(self, old: Fees, base_fee: int, tip: int) -> Fees | None:
+        """What replaces `old`: both parts an eighth higher at least; None beyond the limit."""
+        fresh = self.first(base_fee, tip)
+        raised = Fees(max(_eighth_more(old.max_fee), fresh.max_fee), _eighth_more(old.tip))
+        tip = max(raised.tip, fresh.tip)
+        return None if max(raised.max_fee, tip) > self.most_wei else Fees(raised.max_fee, tip)
+
+
+def _eighth_more(wei: int) -> int:
+    # Rounded up: nodes refuse a replacement that is a wei short.
+    return wei + -(-wei // 8)

@@ -1,0 +1,239 @@
+"""Transactions that are sent once, whatever happens in between.
+
+A transaction is signed and written to the journal before it is sent. From then on the same bytes
+are sent again until they are mined, or replaced by others of the same nonce with higher fees; the
+chain takes one of them at most. What a crash leaves behind is found in the journal and known by its
+hash.
+
+The key must be the outbox's alone: a transaction that somebody else signs with it may take a nonce
+that was given away here, and the one here is then reported as displaced.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from eth_account.signers.local import LocalAccount
+from eth_typing import HexStr
+from eth_utils.conversions import to_bytes
+
+from trainyard.chain.blocks import BlockRef, Header, head_of, header_at
+from trainyard.chain.calls import Call
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.errors import EndpointError, NodeRefusedError, NoEndpointError, RevertedError
+from trainyard.chain.fees import FeePolicy, Fees
+from trainyard.chain.journal import Entry, Journal, State, Version
+from trainyard.chain.quantities import number_in, parse_bytes, parse_number
+from trainyard.chain.rpc import Rpc
+from trainyard.chain.store import Store
+
+# What nodes say about a transaction that they have, or that is mined.
+_KNOWN_WORDS = ("already known", "already imported", "known transaction", "nonce too low")
+
+
+class Fault(Enum):
+    """Where a test may end the process."""
+
+    BEFORE_JOURNAL = auto()
+    AFTER_JOURNAL = auto()
+    BEFORE_SEND = auto()
+    AFTER_SEND = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    transaction: bytes
+    block: BlockRef
+    succeeded: bool
+    gas_used: int
+
+
+class Outbox:
+    """Sends for one account. `step` must be called now and then, such as at every new block."""
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        store: Store,
+        account: LocalAccount,
+        *,
+        confirmations: int = 12,
+        fees: FeePolicy | None = None,
+        on_fault: Callable[[Fault], None] = lambda fault: None,
+    ) -> None:
+        self._endpoints, self._store, self._account = endpoints, store, account
+        self._journal = Journal(store, account.address)
+        self._confirmations, self._fees = confirmations, fees or FeePolicy()
+        self._reach = on_fault
+
+    def submit(self, key: str, call: Call, *, gas: int | None = None) -> Entry:
+        """Send `call` once for `key`, however often this is called with it.
+
+        A call that would be refused now is refused here with a `RevertedError`, and nothing is
+        kept. What cannot be sent now is sent by a later `step`.
+        """
+        known = self._journal.find(key, call)
+        if known is not None:
+            return known
+        head, fees, limit, nonce = self._endpoints.run(lambda rpc: self._prepare(rpc, call, gas))
+        self._reach(Fault.BEFORE_JOURNAL)
+        with self._store.writing():
+            # Another process may have been faster.
+            if self._journal.find(key, call) is None:
+                nonce = self._journal.next_nonce(nonce)
+                version = self._signed(call, nonce, limit, fees, head.ref.number)
+                self._journal.add(key, nonce, call, limit, version)
+        self._reach(Fault.AFTER_JOURNAL)
+        entry = self.entry(key)
+        self._send(entry)
+        return self.entry(key)
+
+    def entry(self, key: str) -> Entry:
+        entry = self._journal.find(key)
+        if entry is None:
+            raise LookupError(f"nothing was submitted with the key {key!r}")
+        return entry
+
+    def step(self) -> list[Entry]:
+        """See to all that is unfinished; those whose state changed, as they are now."""
+        before = self._journal.unfinished()
+        for entry in before:
+            self._see_to(entry)
+        after = [self.entry(entry.key) for entry in before]
+        return [new for old, new in zip(before, after, strict=True) if new.state is not old.state]
+
+    def _see_to(self, entry: Entry) -> None:
+        head, receipt = self._endpoints.run(lambda rpc: (head_of(rpc), _receipt_of(rpc, entry)))
+        if receipt is not None:
+            self._note_mined(entry, receipt, head)
+        elif self._endpoints.run(lambda rpc: self._is_displaced(rpc, entry, head)):
+            why = f"another transaction of {self._account.address} has nonce {entry.nonce}"
+            self._journal.move(entry.key, State.DISPLACED, why=why)
+        else:
+            if entry.state is State.MINED:
+                # Its block fell out of the chain. The signed bytes are as good as on the first day.
+                self._journal.start_over(entry, head.ref.number)
+            self._push(self.entry(entry.key), head)
+
+    def _note_mined(self, entry: Entry, receipt: Receipt, head: Header) -> None:
+        state, why = State.MINED, ""
+        if head.ref.number - receipt.block.number + 1 >= self._confirmations:
+            state = State.DONE if receipt.succeeded else State.REVERTED
+        if not receipt.succeeded:
+            why = entry.why or self._endpoints.run(lambda rpc: self._reason(rpc, entry, receipt))
+        if (entry.state, entry.mined_in, entry.why) != (state, receipt.block, why):
+            self._journal.move(
+                entry.key, state, why=why, mined=receipt.transaction, mined_in=receipt.block
+            )
+
+    def _push(self, entry: Entry, head: Header) -> None:
+        waited = head.ref.number - entry.newest.since_block
+        if waited >= self._fees.patience_blocks:
+            fees = self._fees.raised(entry.newest.fees, head.base_fee, self._tip())
+            if fees is None:
+                self._send(entry)
+                why = (
+                    f"more than {self._fees.most_wei} wei per gas would be needed: raise the limit"
+                )
+                self._journal.note(entry.key, why)
+                return
+            version = self._signed(entry.call, entry.nonce, entry.gas, fees, head.ref.number)
+            self._reach(Fault.BEFORE_JOURNAL)
+            with self._store.writing():
+                self._journal.add_version(entry.key, version)
+            self._reach(Fault.AFTER_JOURNAL)
+        self._send(self.entry(entry.key))
+
+    def _send(self, entry: Entry) -> None:
+        """Send the newest bytes; what goes wrong is noted, and `step` tries again."""
+        self._reach(Fault.BEFORE_SEND)
+        raw, why = f"0x{entry.newest.raw.hex()}", ""
+        try:
+            self._endpoints.call("eth_sendRawTransaction", raw)
+        except NodeRefusedError as error:
+            if not any(word in error.message.lower() for word in _KNOWN_WORDS):
+                why = str(error)
+        except (EndpointError, NoEndpointError, RevertedError) as error:
+            why = str(error)
+        self._reach(Fault.AFTER_SEND)
+        if why != entry.why:
+            self._journal.note(entry.key, why)
+
+    def _prepare(self, rpc: Rpc, call: Call, gas: int | None) -> tuple[Header, Fees, int, int]:
+        sender = self._account.address
+        if gas is None:
+            estimate = number_in(rpc, rpc.request("eth_estimateGas", _request(sender, call)))
+            gas = estimate * self._fees.gas_percent // 100
+        head = head_of(rpc)
+        tip = number_in(rpc, rpc.request("eth_maxPriorityFeePerGas"))
+        nonce = number_in(rpc, rpc.request("eth_getTransactionCount", sender, "pending"))
+        return head, self._fees.first(head.base_fee, tip), gas, nonce
+
+    def _tip(self) -> int:
+        return self._endpoints.run(
+            lambda rpc: number_in(rpc, rpc.request("eth_maxPriorityFeePerGas"))
+        )
+
+    def _signed(self, call: Call, nonce: int, gas: int, fees: Fees, since_block: int) -> Version:
+        signed = self._account.sign_transaction(
+            {
+                "type": 2,
+                "chainId": self._endpoints.chain_id,
+                "nonce": nonce,
+                "to": to_bytes(hexstr=HexStr(call.to)),
+                "data": call.data,
+                "value": call.value,
+                "gas": gas,
+                "maxFeePerGas": fees.max_fee,
+                "maxPriorityFeePerGas": fees.tip,
+            }
+        )
+        return Version(bytes(signed.hash), bytes(signed.raw_transaction), fees, since_block)
+
+    def _is_displaced(self, rpc: Rpc, entry: Entry, head: Header) -> bool:
+        """Whether the nonce is used, none of our versions used it, and that will stay so."""
+        settled = head.ref.number - self._confirmations
+        if settled < 0 or entry.state is State.MINED:
+            return False
+        used = rpc.request("eth_getTransactionCount", self._account.address, hex(settled))
+        return number_in(rpc, used) > entry.nonce
+
+    def _reason(self, rpc: Rpc, entry: Entry, receipt: Receipt) -> str:
+        """Why it reverted: receipts do not say, so it is called again where it was mined."""
+        if receipt.gas_used >= entry.gas:
+            return f"it ran out of gas, of which it had {entry.gas}"
+        request = _request(self._account.address, entry.call)
+        # As it was before its block, or after, if what refused it came in the same block.
+        for number in (receipt.block.number - 1, receipt.block.number):
+            try:
+                rpc.request("eth_call", request, hex(number))
+            except RevertedError as error:
+                return str(error)
+        return "it reverted, and does not when it is called again"
+
+
+def _receipt_of(rpc: Rpc, entry: Entry) -> Receipt | None:
+    """That of the version that was mined, whichever it is, if its block is on the chain."""
+    asked = [[f"0x{version.hash.hex()}"] for version in entry.versions]
+    for answer in rpc.batch("eth_getTransactionReceipt", asked):
+        if answer is None:
+            continue
+        try:
+            receipt = Receipt(
+                parse_bytes(answer["transactionHash"], 32),
+                BlockRef(parse_number(answer["blockNumber"]), parse_bytes(answer["blockHash"], 32)),
+                parse_number(answer["status"]) == 1,
+                parse_number(answer["gasUsed"]),
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise rpc.error(f"sent a malformed receipt: {error}") from error
+        header = header_at(rpc, receipt.block.number)
+        if header is None or header.ref != receipt.block:
+            raise rpc.error(f"sent a receipt of another {receipt.block}: it is on two forks")
+        return receipt
+    return None
+
+
+def _request(sender: str, call: Call) -> dict[str, str]:
+    data = f"0x{call.data.hex()}"
+    return {"from": sender, "to": call.to, "data": data, "value": hex(call.value)}
