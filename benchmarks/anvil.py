@@ -118,6 +118,8 @@ def running_anvil(*, accounts: int) -> Iterator[Anvil]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
         signal.signal(signal.SIGTERM, before)
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eth_utils.crypto import keccak
 
 from trainyard.chain.quantities import parse_bytes, parse_number
-from trainyard.chain.rpc import Rpc
+
+if TYPE_CHECKING:
+    # Not loaded with web3 where only values are looked at.
+    from trainyard.chain.rpc import Rpc
 
 _BLOOM_BYTES, _BLOOM_BITS = 256, 2048
 # Requests in one message: what providers commonly take.
@@ -45,20 +48,20 @@ class Log:
     data: bytes
 
 
-def header_at(rpc: Rpc, number: int | str) -> Header | None:
+def header_at(rpc: "Rpc", number: int | str) -> Header | None:
     """The block of this number or tag; None if the node has none."""
     tag = hex(number) if isinstance(number, int) else number
     return _checked(rpc, rpc.request("eth_getBlockByNumber", tag, False), number)
 
 
-def head_of(rpc: Rpc) -> Header:
+def head_of(rpc: "Rpc") -> Header:
     head = header_at(rpc, "latest")
     if head is None:
         raise rpc.error("it has no latest block")
     return head
 
 
-def headers_at(rpc: Rpc, numbers: Sequence[int]) -> list[Header]:
+def headers_at(rpc: "Rpc", numbers: Sequence[int]) -> list[Header]:
     """The blocks of these numbers, all of which the node must have."""
     found: list[Header] = []
     for start in range(0, len(numbers), _MESSAGE):
@@ -72,7 +75,7 @@ def headers_at(rpc: Rpc, numbers: Sequence[int]) -> list[Header]:
     return found
 
 
-def logs_of(rpc: Rpc, question: dict[str, Any]) -> list[Log]:
+def logs_of(rpc: "Rpc", question: dict[str, Any]) -> list[Log]:
     answer = rpc.request("eth_getLogs", question)
     if not isinstance(answer, list):
         raise rpc.error("sent no list of logs")
@@ -106,7 +109,7 @@ def _bits(value: bytes) -> tuple[tuple[int, int], ...]:
     return tuple((_BLOOM_BYTES - 1 - bit // 8, 1 << bit % 8) for bit in bits)
 
 
-def _checked(rpc: Rpc, answer: Any, number: int | str) -> Header | None:
+def _checked(rpc: "Rpc", answer: Any, number: int | str) -> Header | None:
     if answer is None:
         return None
     try:

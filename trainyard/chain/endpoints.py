@@ -65,10 +65,12 @@ class Endpoints:
         one.
         """
         refusal: EndpointError | None = None
+        failures: list[str] = []
         self._see_heads()
         for index, rpc in enumerate(self._rpcs):
             health = self._healths[index]
-            if not self._is_well(index):
+            if ill := self._illness(index):
+                failures.append(f"{rpc.name}: {ill}")
                 continue
             try:
                 self._check_chain(rpc, health)
@@ -76,31 +78,27 @@ class Endpoints:
             except (NodeRefusedError, RangeRefusedError) as error:
                 # The node is well; another may know, or dare, what this one does not.
                 refusal = refusal or error
-            except WrongChainError:
-                continue
+            except WrongChainError as error:
+                failures.append(str(error))
             except EndpointError as error:
+                failures.append(str(error))
                 self._note(health, error)
             else:
                 health.succeed()
                 return result
         if refusal is not None:
             raise refusal
-        raise self._nobody()
+        raise NoEndpointError(failures, self._wait_s())
 
     def states(self) -> dict[str, str]:
         """Each endpoint, and what is wrong with it; nothing if it is well."""
-        now = self._clock()
-        return {
-            rpc.name: health.why
-            if health.waits(now)
-            else staleness(self._healths, index, now, self._patience) or ""
-            for index, (rpc, health) in enumerate(zip(self._rpcs, self._healths, strict=True))
-        }
+        return {rpc.name: self._illness(index) for index, rpc in enumerate(self._rpcs)}
 
-    def _is_well(self, index: int) -> bool:
-        now = self._clock()
-        stale = staleness(self._healths, index, now, self._patience)
-        return not self._healths[index].waits(now) and stale is None
+    def _illness(self, index: int) -> str:
+        now, health = self._clock(), self._healths[index]
+        if health.waits(now):
+            return health.why
+        return staleness(self._healths, index, now, self._patience) or ""
 
     def _check_chain(self, rpc: Rpc, health: Health) -> None:
         if health.chain_checked:
@@ -133,13 +131,11 @@ class Endpoints:
     def _note(self, health: Health, error: EndpointError) -> None:
         health.fail(error.why, self._clock(), self._patience, error.retry_after_s)
 
-    def _nobody(self) -> NoEndpointError:
+    def _wait_s(self) -> float:
+        """How long until one of them may be asked again."""
         now = self._clock()
         waits = [health.retry_at - now for health in self._healths if not health.refused]
-        failures = [f"{name}: {why}" for name, why in self.states().items() if why]
-        return NoEndpointError(
-            failures, max(0.0, min(waits, default=self._patience.longest_wait_s))
-        )
+        return max(0.0, min(waits, default=self._patience.longest_wait_s))
 
 
 def _named_apart(rpcs: list[Rpc]) -> list[Rpc]:

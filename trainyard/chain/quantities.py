@@ -1,11 +1,13 @@
 """JSON-RPC's numbers and bytes, which a sound endpoint sends and a broken one does not."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainyard.chain.rpc import Rpc
+if TYPE_CHECKING:
+    # Not loaded with web3 where only values are looked at.
+    from trainyard.chain.rpc import Rpc
 
 
-def number_in(rpc: Rpc, value: Any) -> int:
+def number_in(rpc: "Rpc", value: Any) -> int:
     try:
         return parse_number(value)
     except ValueError as error:

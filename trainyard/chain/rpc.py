@@ -4,7 +4,6 @@ An answer is bounded in size and in time, whatever the other side does. The erro
 the whole address: providers put their customers' keys into it.
 """
 
-import json
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -24,24 +23,11 @@ from trainyard.chain.errors import (
     RevertedError,
 )
 from trainyard.chain.reasons import sentence
+from trainyard.chain.wording import endpoint_name, refuses_range, revert_data
 
 _MOST_BYTES = 64 * 2**20
 _PIECE_BYTES = 2**16
 _REVERTED = 3
-# How providers say that a question about logs is too large. Each has words of its own.
-_RANGE_WORDS = (
-    "query returned more than",
-    "block range",
-    "range is too",
-    "range too",
-    "too many results",
-    "too many blocks",
-    "max results",
-    "response size",
-    "response is too",
-    "query timeout",
-    "limited to",
-)
 _BUSY_WORDS = ("rate limit", "too many requests", "exceeded", "capacity", "try again")
 _LIMIT_EXCEEDED, _INTERNAL = -32005, -32603
 
@@ -160,31 +146,6 @@ class _BoundedSession(Session):
         response._content = b"".join(pieces)
         response.raw.release_conn()
         return response
-
-
-def endpoint_name(url: str) -> str:
-    """Scheme, host and port: what people know it by, without what is secret."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"an endpoint is an http or https address, not one of {parts.scheme!r}")
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}"
-
-
-def refuses_range(said: str) -> bool:
-    """Whether an error of `eth_getLogs` means that fewer blocks could be answered."""
-    return any(word in said for word in _RANGE_WORDS) and "rate" not in said.split()
-
-
-def revert_data(data: Any) -> bytes:
-    """The bytes of a revert, which some nodes wrap once more."""
-    if isinstance(data, dict):
-        data = data.get("data")
-    try:
-        text = json.loads(data) if isinstance(data, str) and data.startswith('"') else data
-        return bytes.fromhex(text.removeprefix("Reverted ").removeprefix("0x"))
-    except (ValueError, AttributeError):
-        return b""
 
 
 def _is_loopback(url: str) -> bool:

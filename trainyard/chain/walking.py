@@ -103,8 +103,8 @@ class Walker:
         again = sorted(logs_of(rpc, question), key=lambda log: log.index)
         if again != sent:
             raise rpc.error(
-                f"sent {len(sent)} logs of {header.ref} in a range, and {len(again)} by its hash:"
-                " it leaves logs out"
+                f"of {header.ref} it sent {len(sent)} logs in a range, and {len(again)} others by"
+                " its hash: it leaves logs out"
             )
 
 

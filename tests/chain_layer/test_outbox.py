@@ -1,0 +1,216 @@
+"""Transactions are sent once: across repeats, refusals, replacements, reorgs and other senders."""
+
+import pytest
+from eth_account.signers.local import LocalAccount
+
+from tests.chain_layer.proxy import proxy_before
+from tests.chain_layer.yard import ETHER, Yard
+from trainyard.chain.calls import Call
+from trainyard.chain.client import MarketClient
+from trainyard.chain.errors import IntentConflictError, RevertedError
+from trainyard.chain.fees import GWEI, FeePolicy
+from trainyard.chain.journal import State
+from trainyard.chain.outbox import Outbox
+from trainyard.chain.store import Store
+
+
+@pytest.fixture
+def account(yard: Yard) -> LocalAccount:
+    return yard.purse("sender")
+
+
+@pytest.fixture
+def outbox(yard: Yard, store: Store, account: LocalAccount) -> Outbox:
+    return Outbox(yard.endpoints(), store, account, confirmations=3)
+
+
+def _credit(yard: Yard, account: LocalAccount) -> int:
+    return MarketClient(yard.endpoints(), yard.market).account(account.address).credit
+
+
+def _deposit(yard: Yard, amount: int = ETHER) -> Call:
+    return yard.calls.deposit(amount, value=amount)
+
+
+def test_an_intent_is_sent_mined_and_confirmed(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    sent = outbox.submit("deposit", _deposit(yard))
+
+    assert sent.state is State.PENDING
+    assert [entry.state for entry in outbox.step()] == [State.MINED]
+    assert outbox.step() == []
+    yard.anvil.mine(2)
+    (done,) = outbox.step()
+    assert done.state is State.DONE
+    assert done.mined == sent.newest.hash
+    assert _credit(yard, account) == ETHER
+
+
+def test_one_key_is_sent_once(yard: Yard, outbox: Outbox, account: LocalAccount) -> None:
+    first = outbox.submit("deposit", _deposit(yard))
+    yard.anvil.mine()
+
+    assert outbox.submit("deposit", _deposit(yard)) == first
+    assert yard.mined_of(account.address) == 1
+    with pytest.raises(IntentConflictError, match="'deposit' is the key of another"):
+        outbox.submit("deposit", _deposit(yard, 2 * ETHER))
+
+
+def test_what_would_be_refused_is_not_kept(yard: Yard, outbox: Outbox) -> None:
+    with pytest.raises(RevertedError, match="is not registered as a worker"):
+        outbox.submit("retire", yard.calls.retire())
+
+    with pytest.raises(LookupError, match="nothing was submitted with the key 'retire'"):
+        outbox.entry("retire")
+
+
+def test_a_reverted_one_says_why(yard: Yard, outbox: Outbox, account: LocalAccount) -> None:
+    outbox.submit("withdraw", yard.calls.withdraw(account.address, 5), gas=200_000)
+    yard.anvil.mine(3)
+
+    (reverted,) = outbox.step()
+
+    assert reverted.state is State.REVERTED
+    assert reverted.why == f"{account.address} has a credit of 0, and needs 5"
+
+
+def test_too_little_gas_is_told_from_a_refusal(yard: Yard, outbox: Outbox) -> None:
+    outbox.submit("deposit", _deposit(yard), gas=30_000)
+    yard.anvil.mine(3)
+
+    assert "ran out of gas" in outbox.step()[0].why
+
+
+def test_several_keep_their_order(yard: Yard, outbox: Outbox, account: LocalAccount) -> None:
+    yard.anvil.request("evm_setAutomine", False)
+    sent = [outbox.submit(f"deposit {index}", _deposit(yard)) for index in range(3)]
+    yard.anvil.mine(3)
+
+    assert [entry.nonce for entry in sent] == [0, 1, 2]
+    assert {entry.state for entry in outbox.step()} == {State.DONE}
+    assert _credit(yard, account) == 3 * ETHER
+
+
+def test_a_stuck_one_is_replaced_at_its_nonce(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    yard.anvil.request("evm_setAutomine", False)
+    first = outbox.submit("deposit", _deposit(yard)).newest
+    for _ in range(3):
+        yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(100 * GWEI))
+        yard.anvil.mine()
+    assert yard.mined_of(account.address) == 0
+
+    outbox.step()
+    old, new = outbox.entry("deposit").versions
+    yard.anvil.mine(3)
+
+    assert old == first
+    assert new.fees.max_fee * 8 >= old.fees.max_fee * 9
+    assert new.fees.tip * 8 >= old.fees.tip * 9
+    (done,) = outbox.step()
+    assert (done.state, done.mined) == (State.DONE, new.hash)
+    assert _credit(yard, account) == ETHER
+
+
+def test_whichever_version_is_mined_counts(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    yard.anvil.request("evm_setAutomine", False)
+    first = outbox.submit("deposit", _deposit(yard)).newest
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.mine(3)
+    outbox.step()
+    # The node that mines has only ever heard of the first.
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.request("eth_sendRawTransaction", f"0x{first.raw.hex()}")
+    yard.anvil.mine(3)
+
+    (done,) = outbox.step()
+
+    assert len(done.versions) == 2
+    assert (done.state, done.mined) == (State.DONE, first.hash)
+    assert _credit(yard, account) == ETHER
+
+
+def test_no_fee_is_raised_beyond_the_limit(yard: Yard, store: Store, account: LocalAccount) -> None:
+    policy = FeePolicy(most_wei=2 * GWEI)
+    outbox = Outbox(yard.endpoints(), store, account, fees=policy)
+    yard.anvil.request("evm_setAutomine", False)
+    outbox.submit("deposit", _deposit(yard))
+    for _ in range(3):
+        yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(100 * GWEI))
+        yard.anvil.mine()
+
+    outbox.step()
+
+    assert "raise the limit" in outbox.entry("deposit").why
+    assert len(outbox.entry("deposit").versions) == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_one_that_falls_out_of_the_chain_is_sent_again(
+    yard: Yard, outbox: Outbox, account: LocalAccount, depth: int
+) -> None:
+    before = yard.anvil.request("evm_snapshot")
+    sent = outbox.submit("deposit", _deposit(yard))
+    yard.anvil.mine(depth - 1)
+    assert [entry.state for entry in outbox.step()] == [State.MINED]
+    yard.anvil.request("evm_revert", before)
+    yard.anvil.request("evm_setAutomine", False)
+    yard.anvil.mine(depth)
+    assert yard.mined_of(account.address) == 0
+
+    (fallen,) = outbox.step()
+    yard.anvil.mine(3)
+
+    assert (fallen.state, fallen.mined) == (State.PENDING, None)
+    assert fallen.versions[0].raw == sent.newest.raw
+    (done,) = outbox.step()
+    assert (done.state, done.mined) == (State.DONE, sent.newest.hash)
+    assert _credit(yard, account) == ETHER
+
+
+def test_what_cannot_be_sent_now_is_sent_later(
+    yard: Yard, store: Store, account: LocalAccount
+) -> None:
+    with proxy_before(yard.url) as proxy:
+        outbox = Outbox(yard.endpoints(proxy.url, first_wait_s=0.0), store, account)
+        outbox.submit("first", _deposit(yard))
+        proxy.refused_methods = {"eth_sendRawTransaction"}
+        late = outbox.submit("second", _deposit(yard))
+        assert "it cannot answer now" in late.why
+        assert yard.mined_of(account.address) == 1
+        proxy.refused_methods = set()
+
+        outbox.step()
+
+    assert yard.mined_of(account.address) == 2
+    assert _credit(yard, account) == 2 * ETHER
+
+
+def test_a_nonce_that_somebody_else_used_is_told(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    yard.anvil.request("evm_setAutomine", False)
+    outbox.submit("deposit", _deposit(yard))
+    yard.anvil.request("anvil_dropAllTransactions")
+    foreign = account.sign_transaction(
+        {
+            "to": yard.people[1],
+            "value": 1,
+            "nonce": 0,
+            "gas": 21_000,
+            "gasPrice": 50 * GWEI,
+            "chainId": yard.chain_id,
+        }
+    )
+    yard.anvil.request("eth_sendRawTransaction", f"0x{foreign.raw_transaction.hex()}")
+    yard.anvil.mine(4)
+
+    (displaced,) = outbox.step()
+
+    assert displaced.state is State.DISPLACED
+    assert displaced.why == f"another transaction of {account.address} has nonce 0"
+    assert outbox.submit("deposit again", _deposit(yard)).nonce == 1
