@@ -21,7 +21,7 @@ PYTHON_FILES := trainyard scripts tests benchmarks examples
 ##@ Everything
 
 .PHONY: test
-test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-content test-engine ## Set up, then run every check
+test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-chain test-content test-engine ## Set up, then run every check
 
 .PHONY: demo
 demo: setup ## Walk one task through its life on a fresh chain
@@ -105,6 +105,10 @@ kubo: setup ## A current Kubo in the user's cache; built once a machine, with Go
 test-content: kubo ## The content plane with real nodes, gateways and TensorFlow; leaks under one sanitizer
 	@$(PYTHON) -m tests.iptf_leak address
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integration -n 2 $(ARGS)
+
+.PHONY: test-chain
+test-chain: setup ## The layer that watches and acts, on a real anvil with reorgs and bad endpoints
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/chain_layer $(ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow

@@ -1,10 +1,12 @@
 """A market on an anvil of our own, and what the tests do to both."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from web3 import HTTPProvider
 
 from benchmarks.anvil import Anvil
 from scripts.deploy_settings import read_deploy_settings
@@ -37,7 +39,8 @@ class Yard:
     """One market, deployed once; every test takes what it did back."""
 
     def __init__(self, anvil: Anvil) -> None:
-        self.anvil, self.url = anvil, str(anvil.web3.provider.endpoint_uri)  # type: ignore[attr-defined]
+        assert isinstance(anvil.web3.provider, HTTPProvider)
+        self.anvil, self.url = anvil, str(anvil.web3.provider.endpoint_uri)
         self.chain_id = anvil.web3.eth.chain_id
         self.people = list(anvil.web3.eth.accounts)
         self.start = anvil.web3.eth.block_number + 1
@@ -49,13 +52,12 @@ class Yard:
         return int(self.anvil.request("eth_blockNumber"), 16)
 
     def endpoints(self, *urls: str, clock: Clock | None = None, **patience: Any) -> Endpoints:
-        times = {"clock": clock} if clock else {}
         return Endpoints(
             urls or [self.url],
             chain_id=self.chain_id,
             patience=Patience(**patience),
             timeout_s=5.0,
-            **times,  # type: ignore[arg-type]
+            clock=clock or monotonic,
         )
 
     def store(self, folder: Path) -> Store:

@@ -5,25 +5,25 @@ are sent again until they are mined, or replaced by others of the same nonce wit
 chain takes one of them at most. What a crash leaves behind is found in the journal and known by its
 hash.
 
-The key must be the outbox's alone: a transaction that somebody else signs with it may take a nonce
-that was given away here, and the one here is then reported as displaced.
+The account must be the outbox's alone: a transaction that somebody else signs with its key may take
+a nonce that was given away here, and the one here is then reported as displaced.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from eth_account.signers.local import LocalAccount
 from eth_typing import HexStr
 from eth_utils.conversions import to_bytes
 
-from trainyard.chain.blocks import BlockRef, Header, head_of, header_at
+from trainyard.chain.blocks import Header, head_of
 from trainyard.chain.calls import Call
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError, NodeRefusedError, NoEndpointError, RevertedError
 from trainyard.chain.fees import FeePolicy, Fees
 from trainyard.chain.journal import Entry, Journal, State, Version
-from trainyard.chain.quantities import number_in, parse_bytes, parse_number
+from trainyard.chain.quantities import number_in
+from trainyard.chain.receipts import Receipt, call_request, count_of, receipt_of, tip_of
 from trainyard.chain.rpc import Rpc
 from trainyard.chain.store import Store
 
@@ -40,16 +40,11 @@ class Fault(Enum):
     AFTER_SEND = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    transaction: bytes
-    block: BlockRef
-    succeeded: bool
-    gas_used: int
-
-
 class Outbox:
-    """Sends for one account. `step` must be called now and then, such as at every new block."""
+    """Sends for one account. `step` must be called now and then, such as at every new block.
+
+    What has its `confirmations` is not looked at again: a deeper reorg is not followed.
+    """
 
     def __init__(
         self,
@@ -103,10 +98,10 @@ class Outbox:
         return [new for old, new in zip(before, after, strict=True) if new.state is not old.state]
 
     def _see_to(self, entry: Entry) -> None:
-        head, receipt = self._endpoints.run(lambda rpc: (head_of(rpc), _receipt_of(rpc, entry)))
+        head, displaced, receipt = self._endpoints.run(lambda rpc: self._look(rpc, entry))
         if receipt is not None:
             self._note_mined(entry, receipt, head)
-        elif self._endpoints.run(lambda rpc: self._is_displaced(rpc, entry, head)):
+        elif displaced:
             why = f"another transaction of {self._account.address} has nonce {entry.nonce}"
             self._journal.move(entry.key, State.DISPLACED, why=why)
         else:
@@ -115,12 +110,23 @@ class Outbox:
                 self._journal.start_over(entry, head.ref.number)
             self._push(self.entry(entry.key), head)
 
+    def _look(self, rpc: Rpc, entry: Entry) -> tuple[Header, bool, Receipt | None]:
+        """The head, whether the nonce is somebody else's for good, and our receipt, of one node."""
+        head = head_of(rpc)
+        receipt = receipt_of(rpc, entry)
+        if receipt is not None or not self._is_used(rpc, entry.nonce, head):
+            return head, False, receipt
+        # Asked for again: ours may have been mined between the two questions.
+        receipt = receipt_of(rpc, entry)
+        return head, receipt is None and entry.state is not State.MINED, receipt
+
     def _note_mined(self, entry: Entry, receipt: Receipt, head: Header) -> None:
         state, why = State.MINED, ""
         if head.ref.number - receipt.block.number + 1 >= self._confirmations:
             state = State.DONE if receipt.succeeded else State.REVERTED
         if not receipt.succeeded:
-            why = entry.why or self._endpoints.run(lambda rpc: self._reason(rpc, entry, receipt))
+            known = entry.mined_in == receipt.block
+            why = entry.why if known else self._find_reason(entry, receipt)
         if (entry.state, entry.mined_in, entry.why) != (state, receipt.block, why):
             self._journal.move(
                 entry.key, state, why=why, mined=receipt.transaction, mined_in=receipt.block
@@ -129,7 +135,7 @@ class Outbox:
     def _push(self, entry: Entry, head: Header) -> None:
         waited = head.ref.number - entry.newest.since_block
         if waited >= self._fees.patience_blocks:
-            fees = self._fees.raised(entry.newest.fees, head.base_fee, self._tip())
+            fees = self._fees.raised(entry.newest.fees, head.base_fee, self._endpoints.run(tip_of))
             if fees is None:
                 self._send(entry)
                 why = (
@@ -162,17 +168,12 @@ class Outbox:
     def _prepare(self, rpc: Rpc, call: Call, gas: int | None) -> tuple[Header, Fees, int, int]:
         sender = self._account.address
         if gas is None:
-            estimate = number_in(rpc, rpc.request("eth_estimateGas", _request(sender, call)))
+            estimate = number_in(rpc, rpc.request("eth_estimateGas", call_request(sender, call)))
             gas = estimate * self._fees.gas_percent // 100
         head = head_of(rpc)
-        tip = number_in(rpc, rpc.request("eth_maxPriorityFeePerGas"))
-        nonce = number_in(rpc, rpc.request("eth_getTransactionCount", sender, "pending"))
+        tip = tip_of(rpc)
+        nonce = count_of(rpc, sender, "pending")
         return head, self._fees.first(head.base_fee, tip), gas, nonce
-
-    def _tip(self) -> int:
-        return self._endpoints.run(
-            lambda rpc: number_in(rpc, rpc.request("eth_maxPriorityFeePerGas"))
-        )
 
     def _signed(self, call: Call, nonce: int, gas: int, fees: Fees, since_block: int) -> Version:
         signed = self._account.sign_transaction(
@@ -190,19 +191,22 @@ class Outbox:
         )
         return Version(bytes(signed.hash), bytes(signed.raw_transaction), fees, since_block)
 
-    def _is_displaced(self, rpc: Rpc, entry: Entry, head: Header) -> bool:
-        """Whether the nonce is used, none of our versions used it, and that will stay so."""
+    def _is_used(self, rpc: Rpc, nonce: int, head: Header) -> bool:
+        """Whether a transaction of this nonce is as deep in the chain as we ask for."""
         settled = head.ref.number - self._confirmations
-        if settled < 0 or entry.state is State.MINED:
-            return False
-        used = rpc.request("eth_getTransactionCount", self._account.address, hex(settled))
-        return number_in(rpc, used) > entry.nonce
+        for number in (head.ref.number, settled):
+            if number < 0 or count_of(rpc, self._account.address, number) <= nonce:
+                return False
+        return True
+
+    def _find_reason(self, entry: Entry, receipt: Receipt) -> str:
+        return self._endpoints.run(lambda rpc: self._reason(rpc, entry, receipt))
 
     def _reason(self, rpc: Rpc, entry: Entry, receipt: Receipt) -> str:
         """Why it reverted: receipts do not say, so it is called again where it was mined."""
         if receipt.gas_used >= entry.gas:
             return f"it ran out of gas, of which it had {entry.gas}"
-        request = _request(self._account.address, entry.call)
+        request = call_request(self._account.address, entry.call)
         # As it was before its block, or after, if what refused it came in the same block.
         for number in (receipt.block.number - 1, receipt.block.number):
             try:
@@ -210,30 +214,3 @@ class Outbox:
             except RevertedError as error:
                 return str(error)
         return "it reverted, and does not when it is called again"
-
-
-def _receipt_of(rpc: Rpc, entry: Entry) -> Receipt | None:
-    """That of the version that was mined, whichever it is, if its block is on the chain."""
-    asked = [[f"0x{version.hash.hex()}"] for version in entry.versions]
-    for answer in rpc.batch("eth_getTransactionReceipt", asked):
-        if answer is None:
-            continue
-        try:
-            receipt = Receipt(
-                parse_bytes(answer["transactionHash"], 32),
-                BlockRef(parse_number(answer["blockNumber"]), parse_bytes(answer["blockHash"], 32)),
-                parse_number(answer["status"]) == 1,
-                parse_number(answer["gasUsed"]),
-            )
-        except (ValueError, TypeError, KeyError) as error:
-            raise rpc.error(f"sent a malformed receipt: {error}") from error
-        header = header_at(rpc, receipt.block.number)
-        if header is None or header.ref != receipt.block:
-            raise rpc.error(f"sent a receipt of another {receipt.block}: it is on two forks")
-        return receipt
-    return None
-
-
-def _request(sender: str, call: Call) -> dict[str, str]:
-    data = f"0x{call.data.hex()}"
-    return {"from": sender, "to": call.to, "data": data, "value": hex(call.value)}

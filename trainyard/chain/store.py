@@ -39,8 +39,10 @@ class Store:
 
     def __init__(self, path: Path, *, chain_id: int, market: str) -> None:
         self.path = path
-        # Transactions are ours to begin and end.
-        self._database = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        # Transactions are ours to begin and end. The thread may be another one from call to call.
+        self._database = sqlite3.connect(
+            path, isolation_level=None, timeout=30.0, check_same_thread=False
+        )
         try:
             self._prepare(chain_id, bytes.fromhex(market.removeprefix("0x")))
         except sqlite3.DatabaseError as error:

@@ -16,7 +16,7 @@ catching up is several times as fast.
 from collections import defaultdict
 from dataclasses import dataclass
 
-from trainyard.chain.blocks import BlockRef, Header, Log, headers_at, logs_of, suspicious
+from trainyard.chain.blocks import BlockRef, Header, Log, headers_at, logs_of, may_hold, suspicious
 from trainyard.chain.codec import market_codec
 from trainyard.chain.errors import RangeRefusedError
 from trainyard.chain.rpc import Rpc
@@ -86,6 +86,9 @@ class Walker:
                 raise rpc.error(f"sent a log of block {log.block.number}, not of {first} to {to}")
             if headers[log.block.number].ref != log.block:
                 raise rpc.error(f"sent a log of another {log.block}: it is on two forks")
+            bloom = headers[log.block.number].bloom
+            if not log.topics or not may_hold(bloom, log.topics[0]):
+                raise rpc.error(f"sent a log that {log.block} does not have")
 
     def _check_whole(self, rpc: Rpc, logs: list[Log], headers: dict[int, Header]) -> None:
         by_block: dict[int, list[Log]] = defaultdict(list)

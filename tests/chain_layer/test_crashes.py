@@ -1,0 +1,134 @@
+"""Processes that are killed at the worst moments, and others that go on where they were."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from eth_account.signers.local import LocalAccount
+
+from tests.chain_layer.yard import ETHER, Yard
+from trainyard.chain.client import MarketClient
+from trainyard.chain.journal import State
+from trainyard.chain.outbox import Fault, Outbox
+
+_PATIENCE_BLOCKS = 3
+
+
+def _in_child(work: Callable[[], object]) -> int:
+    """Do `work` in a process of its own; how that ended, as `os.waitstatus_to_exitcode` says it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            # Nothing of what pytest would do at its end.
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _killed_at(fault: Fault) -> Callable[[Fault], None]:
+    def reach(reached: Fault) -> None:
+        if reached is fault:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach
+
+
+def _outbox(yard: Yard, folder: Path, account: LocalAccount, fault: Fault | None = None) -> Outbox:
+    on_fault = _killed_at(fault) if fault else lambda reached: None
+    return Outbox(yard.endpoints(), yard.store(folder), account, confirmations=2, on_fault=on_fault)
+
+
+def _credit(yard: Yard, account: LocalAccount) -> int:
+    return MarketClient(yard.endpoints(), yard.market).account(account.address).credit
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_first_sending_that_is_killed_happens_once(
+    yard: Yard, tmp_path: Path, fault: Fault
+) -> None:
+    account, call = yard.purse("killed"), yard.calls.deposit(ETHER, value=ETHER)
+
+    killed = _in_child(lambda: _outbox(yard, tmp_path, account, fault).submit("deposit", call))
+    outbox = _outbox(yard, tmp_path, account)
+    outbox.submit("deposit", call)
+    outbox.step()
+    yard.anvil.mine(2)
+    outbox.step()
+
+    assert killed == -signal.SIGKILL
+    assert outbox.entry("deposit").state is State.DONE
+    assert len(outbox.entry("deposit").versions) == 1
+    assert yard.mined_of(account.address) == 1
+    assert _credit(yard, account) == ETHER
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_replacement_that_is_killed_happens_once(
+    yard: Yard, tmp_path: Path, fault: Fault
+) -> None:
+    account, call = yard.purse("killed"), yard.calls.deposit(ETHER, value=ETHER)
+    yard.anvil.request("evm_setAutomine", False)
+    outbox = _outbox(yard, tmp_path, account)
+    outbox.submit("deposit", call)
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.mine(_PATIENCE_BLOCKS)
+
+    killed = _in_child(lambda: _outbox(yard, tmp_path, account, fault).step())
+    outbox.step()
+    yard.anvil.mine(2)
+    outbox.step()
+
+    assert killed == -signal.SIGKILL
+    done = outbox.entry("deposit")
+    assert done.state is State.DONE
+    assert done.mined == done.newest.hash
+    assert len(done.versions) == 2
+    assert yard.mined_of(account.address) == 1
+    assert _credit(yard, account) == ETHER
+
+
+def test_two_processes_with_one_key_send_once(yard: Yard, tmp_path: Path) -> None:
+    """Both are about to write the journal when the other may."""
+    account, call = yard.purse("twice"), yard.calls.deposit(ETHER, value=ETHER)
+
+    def other_first(reached: Fault) -> None:
+        if reached is Fault.BEFORE_JOURNAL:
+            theirs = _in_child(lambda: _outbox(yard, tmp_path, account).submit("deposit", call))
+            assert theirs == 0
+
+    mine = Outbox(yard.endpoints(), yard.store(tmp_path), account, on_fault=other_first)
+    mine.submit("deposit", call)
+
+    assert yard.mined_of(account.address) == 1
+    assert _credit(yard, account) == ETHER
+
+
+def test_a_cursor_that_is_killed_leaves_no_gap(yard: Yard, tmp_path: Path) -> None:
+    for amount in range(1, 6):
+        yard.deposit(amount)
+    marks = tmp_path / "dealt-with"
+
+    def follow(until: int | None) -> None:
+        store = yard.store(tmp_path)
+        for number, batch in enumerate(yard.cursor(store, span=1).batches()):
+            with marks.open("a") as file:
+                file.writelines(f"{seen.block.number}\n" for seen in batch.events)
+            if number == until:
+                os.kill(os.getpid(), signal.SIGKILL)
+        store.close()
+
+    killed = _in_child(lambda: follow(4))
+    follow(None)
+
+    blocks = [int(line) for line in marks.read_text().split()]
+    assert killed == -signal.SIGKILL
+    # What was in hand when it was killed comes twice, and nothing else does.
+    assert sorted(set(blocks)) == list(dict.fromkeys(blocks))
+    assert set(range(yard.height - 4, yard.height + 1)) <= set(blocks)
+    deposits = [block for block in blocks if block > yard.height - 5]
+    assert len(deposits) == 6
