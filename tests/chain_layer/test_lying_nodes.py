@@ -68,6 +68,10 @@ def _out_of_range(logs: list[Any]) -> list[Any]:
     return [*logs, logs[-1] | {"blockNumber": "0xffffff"}]
 
 
+def _made_up(logs: list[Any]) -> list[Any]:
+    return [*logs, logs[-1] | {"topics": ["0x" + "22" * 32], "logIndex": "0x99"}]
+
+
 def _no_data(logs: list[Any]) -> list[Any]:
     return [*(log | {"data": "0x"} for log in logs[:-1]), logs[-1]]
 
@@ -86,6 +90,7 @@ def _no_list(logs: list[Any]) -> Any:
         (_doubled, "the same log twice"),
         (_strange_contract, "another contract"),
         (_out_of_range, "a log of block 16777215"),
+        (_made_up, "a log that block .* does not have"),
         (_no_data, "malformed log"),
         (_no_list, "no list of logs"),
     ],
@@ -116,8 +121,10 @@ def test_an_answer_that_ends_within_a_block_is_found(
 
 def test_blocks_of_two_chains_are_found(yard: Yard, proxy: Proxy, store: Store) -> None:
     yard.deposit(1)
+    # Nothing in it: only what stands on it can tell that it is another block.
+    yard.anvil.mine()
+    odd = hex(yard.height)
     yard.deposit(2)
-    odd = hex(yard.height - 1)
 
     def mixed(method: str, params: list[Any], answer: Answer) -> Answer:
         if method == "eth_getBlockByNumber" and params[0] == odd:
@@ -126,7 +133,7 @@ def test_blocks_of_two_chains_are_found(yard: Yard, proxy: Proxy, store: Store) 
 
     proxy.change = mixed
 
-    with pytest.raises(NoEndpointError, match=r"does not follow|on two forks"):
+    with pytest.raises(NoEndpointError, match="does not follow"):
         yard.cursor(store, proxy.url).next()
 
 

@@ -1,5 +1,7 @@
 """Transactions are sent once: across repeats, refusals, replacements, reorgs and other senders."""
 
+from typing import Any
+
 import pytest
 from eth_account.signers.local import LocalAccount
 
@@ -7,7 +9,7 @@ from tests.chain_layer.proxy import proxy_before
 from tests.chain_layer.yard import ETHER, Yard
 from trainyard.chain.calls import Call
 from trainyard.chain.client import MarketClient
-from trainyard.chain.errors import IntentConflictError, RevertedError
+from trainyard.chain.errors import IntentConflictError, NoEndpointError, RevertedError
 from trainyard.chain.fees import GWEI, FeePolicy
 from trainyard.chain.journal import State
 from trainyard.chain.outbox import Outbox
@@ -149,10 +151,12 @@ def test_no_fee_is_raised_beyond_the_limit(yard: Yard, store: Store, account: Lo
     assert len(outbox.entry("deposit").versions) == 1
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", [1, 5])
 def test_one_that_falls_out_of_the_chain_is_sent_again(
-    yard: Yard, outbox: Outbox, account: LocalAccount, depth: int
+    yard: Yard, store: Store, account: LocalAccount, depth: int
 ) -> None:
+    """As the same bytes, also if it was mined longer ago than a stuck one would wait."""
+    outbox = Outbox(yard.endpoints(), store, account, confirmations=8)
     before = yard.anvil.request("evm_snapshot")
     sent = outbox.submit("deposit", _deposit(yard))
     yard.anvil.mine(depth - 1)
@@ -163,13 +167,32 @@ def test_one_that_falls_out_of_the_chain_is_sent_again(
     assert yard.mined_of(account.address) == 0
 
     (fallen,) = outbox.step()
-    yard.anvil.mine(3)
+    yard.anvil.mine(8)
 
     assert (fallen.state, fallen.mined) == (State.PENDING, None)
-    assert fallen.versions[0].raw == sent.newest.raw
+    assert [version.raw for version in fallen.versions] == [sent.newest.raw]
     (done,) = outbox.step()
     assert (done.state, done.mined) == (State.DONE, sent.newest.hash)
     assert _credit(yard, account) == ETHER
+
+
+def test_a_receipt_of_another_fork_is_not_believed(
+    yard: Yard, store: Store, account: LocalAccount
+) -> None:
+    def forked(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+        if method == "eth_getTransactionReceipt" and answer["result"]:
+            return answer | {"result": answer["result"] | {"blockHash": "0x" + "ab" * 32}}
+        return answer
+
+    with proxy_before(yard.url) as proxy:
+        proxy.change = forked
+        outbox = Outbox(yard.endpoints(proxy.url), store, account, confirmations=1)
+        outbox.submit("deposit", _deposit(yard))
+
+        with pytest.raises(NoEndpointError, match="a receipt of another block"):
+            outbox.step()
+
+    assert outbox.entry("deposit").state is State.PENDING
 
 
 def test_what_cannot_be_sent_now_is_sent_later(
