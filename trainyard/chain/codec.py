@@ -79,7 +79,7 @@ class MarketCodec:
             raise MalformedLogError(f"{shape.name} with {len(topics)} topics")
         try:
             found = {
-                parameter["name"]: _named(parameter, decode([parameter["type"]], topic)[0])
+                parameter["name"]: _indexed(parameter["type"], topic)
                 for parameter, topic in zip(shape.indexed, topics[1:], strict=True)
             }
             values = decode(shape.plain_types, data)
@@ -162,7 +162,12 @@ def _named(parameter: Parameter, value: Any) -> Any:
             return value
 
 
-# The same few people all the time, and each costs a hash.
+# The same few people and tasks all the time; each costs a decoder, and an address a hash.
+@lru_cache(maxsize=65_536)
+def _indexed(kind: str, topic: bytes) -> Any:
+    return _named({"type": kind}, decode([kind], topic)[0])
+
+
 @lru_cache(maxsize=65_536)
 def _checksum(address: str) -> str:
     return to_checksum_address(address)
