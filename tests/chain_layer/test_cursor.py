@@ -1,12 +1,13 @@
 """Events in order, at least once, and what a reorg takes back."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.chain_layer.yard import TERMS, Yard
 from trainyard.chain.cursor import Cursor, Found, Undone
-from trainyard.chain.errors import ReorgTooDeepError, StoreError
+from trainyard.chain.errors import ReorgTooDeepError, StoreError, StoreUnavailableError
 from trainyard.chain.store import Store
 from trainyard.chain.views import BookView
 from trainyard.protocol.ledger import Book
@@ -180,6 +181,56 @@ def test_old_blocks_are_passed_over_in_haste(yard: Yard, store: Store) -> None:
     found = [amount for batch in cursor.batches() for amount in _amounts(batch)]
 
     assert found == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_chain_does_the_book_is_that_of_the_chain(
+    yard: Yard, store: Store, tmp_path: Path, seed: int
+) -> None:
+    """Deposits, empty blocks, reorgs within reorgs, and a cursor that looks now and then."""
+    chance, cursor, view = Random(seed), yard.cursor(store, span=7), BookView()
+    forks = [yard.anvil.request("evm_snapshot")]
+    undone = 0
+    for amount in range(1, 40):
+        match chance.choice(("deposit", "deposit", "mine", "fork", "return", "look")):
+            case "deposit":
+                yard.deposit(amount, by=chance.randrange(3))
+            case "mine":
+                yard.anvil.mine(chance.randrange(1, 5))
+            case "fork":
+                forks.append(yard.anvil.request("evm_snapshot"))
+            case "return":
+                # A snapshot is used up, and so are those that were taken after it.
+                del forks[(place := chance.randrange(len(forks))) + 1 :]
+                yard.anvil.request("evm_revert", forks[place])
+                forks[place] = yard.anvil.request("evm_snapshot")
+            case "look":
+                undone += sum(isinstance(batch, Undone) for batch in _taken(cursor, view))
+    # Longer than all that was: a shorter chain may be a node that lags.
+    yard.anvil.mine(100)
+
+    undone += sum(isinstance(batch, Undone) for batch in _taken(cursor, view))
+
+    assert undone
+    assert view.book == _fresh_book(yard, _folder(tmp_path))
+
+
+def test_a_full_disk_loses_nothing(yard: Yard, store: Store) -> None:
+    yard.deposit(1)
+    yard.anvil.mine(300)
+    cursor = yard.cursor(store)
+    batch = cursor.next()
+    assert batch is not None
+    (pages,) = store.row("PRAGMA page_count") or (0,)
+    store.row(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(StoreUnavailableError, match="disk is full"):
+        cursor.keep(batch)
+
+    assert cursor.place is None
+    store.row("PRAGMA max_page_count = 1000000")
+    cursor.keep(batch)
+    assert cursor.place == batch.to
 
 
 def test_a_store_of_another_market_is_refused(yard: Yard, tmp_path: Path) -> None:

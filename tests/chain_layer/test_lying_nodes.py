@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.chain_layer.proxy import Change, Proxy, proxy_before
-from tests.chain_layer.yard import Yard
+from tests.chain_layer.yard import Clock, Yard
 from trainyard.chain.cursor import Cursor
 from trainyard.chain.errors import NoEndpointError
 from trainyard.chain.store import Store
@@ -135,6 +135,29 @@ def test_blocks_of_two_chains_are_found(yard: Yard, proxy: Proxy, store: Store) 
 
     with pytest.raises(NoEndpointError, match="does not follow"):
         yard.cursor(store, proxy.url).next()
+
+
+def test_a_reorg_in_the_middle_of_a_question_is_found(
+    yard: Yard, proxy: Proxy, store: Store
+) -> None:
+    """The logs are of one chain, and the blocks of the next."""
+    before = yard.anvil.request("evm_snapshot")
+    yard.deposit(1)
+
+    def reorganise(method: str, params: list[Any], answer: Answer) -> Answer:
+        if method == "eth_getLogs":
+            proxy.change = lambda method, params, answer: answer
+            yard.anvil.request("evm_revert", before)
+            yard.deposit(2)
+        return answer
+
+    proxy.change = reorganise
+    cursor = yard.cursor(store, proxy.url, clock=(clock := Clock()))
+
+    with pytest.raises(NoEndpointError, match="on two forks"):
+        cursor.next()
+    clock.now += 1
+    assert _amounts(cursor) == [2]
 
 
 def test_ranges_shrink_until_a_node_answers(yard: Yard, proxy: Proxy, store: Store) -> None:

@@ -63,8 +63,11 @@ class Yard:
     def store(self, folder: Path) -> Store:
         return Store(folder / "chain.sqlite", chain_id=self.chain_id, market=self.market)
 
-    def cursor(self, store: Store, *urls: str, **options: Any) -> Cursor:
-        return Cursor(self.endpoints(*urls), store, self.market, start=self.start, **options)
+    def cursor(
+        self, store: Store, *urls: str, clock: Clock | None = None, **options: Any
+    ) -> Cursor:
+        endpoints = self.endpoints(*urls, clock=clock)
+        return Cursor(endpoints, store, self.market, start=self.start, **options)
 
     def deposit(self, amount: int, by: int = 0) -> None:
         self.send(self.calls.deposit(amount, value=amount), by)

@@ -65,5 +65,9 @@ class StoreError(PermanentError):
     """A store that cannot be used: of another market or version, or in a batch's way."""
 
 
+class StoreUnavailableError(TransientError):
+    """The store could not be written now, such as when the disk is full. Nothing was changed."""
+
+
 class IntentConflictError(PermanentError):
     """One key was given to two different transactions."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainyard.chain.errors import StoreError
+from trainyard.chain.errors import StoreError, StoreUnavailableError
 
 _VERSION = 1
 _SCHEMA = """
@@ -58,13 +58,17 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """All of the block's changes, or none; they are on the disk when it ends."""
-        self._database.execute("BEGIN IMMEDIATE")
         try:
+            self._database.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
+            self._database.execute("COMMIT")
+        except BaseException as error:
+            # A full disk may have ended it already.
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise StoreUnavailableError(f"{self.path} cannot be written: {error}") from error
             raise
-        self._database.execute("COMMIT")
 
     def rows(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._database.execute(question, values).fetchall()

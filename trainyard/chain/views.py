@@ -10,8 +10,8 @@ from trainyard.protocol.ledger import Book, apply
 class BookView:
     """Keeps the book as it was `depth` blocks ago beside the present one, and what came since.
 
-    What is undone is found again from there. A view lives in memory: build it from the market's
-    first block on, with a cursor whose depth is not larger.
+    What is undone is found again from there. A view lives in memory and takes a cursor that begins
+    with the market's first block (`Cursor.forget`), and whose depth is not larger.
     """
 
     def __init__(self, *, depth: int = 128) -> None:

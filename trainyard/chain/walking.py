@@ -9,8 +9,8 @@ for that one block.
 
 What is not found: an event left out of the middle of an answer from a block that has another of the
 same kind; and a node that forges blooms. With `thorough` off, only the blocks that a reorg could
-reach are looked at one by one: for older ones, which logs are missing is not found at all, and
-catching up is several times as fast.
+reach are looked at one by one: of older ones, only those that have logs are asked for, and logs
+that were left out are not found.
 """
 
 from collections import defaultdict
