@@ -41,7 +41,7 @@ class Proxy:
         if several and not self.batches:
             return json.dumps({"id": None, "error": {"code": -32600, "message": "one"}}).encode()
         if not several and asked["method"] in self.refused_methods:
-            error = {"code": -32603, "message": "no upstream"}
+            error = {"code": -32005, "message": "limit exceeded"}
             return json.dumps({"id": asked["id"], "error": error}).encode()
         answers = self._session.post(self.target, body, timeout=30).json()
         if not several:

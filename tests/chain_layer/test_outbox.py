@@ -176,20 +176,24 @@ def test_one_that_falls_out_of_the_chain_is_sent_again(
     assert _credit(yard, account) == ETHER
 
 
-def test_a_receipt_of_another_fork_is_not_believed(
-    yard: Yard, store: Store, account: LocalAccount
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [("blockHash", "a receipt of another block"), ("transactionHash", "of another transaction")],
+)
+def test_a_receipt_that_cannot_be_ours_is_not_believed(
+    yard: Yard, store: Store, account: LocalAccount, field: str, why: str
 ) -> None:
-    def forked(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+    def forged(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
         if method == "eth_getTransactionReceipt" and answer["result"]:
-            return answer | {"result": answer["result"] | {"blockHash": "0x" + "ab" * 32}}
+            return answer | {"result": answer["result"] | {field: "0x" + "ab" * 32}}
         return answer
 
     with proxy_before(yard.url) as proxy:
-        proxy.change = forked
+        proxy.change = forged
         outbox = Outbox(yard.endpoints(proxy.url), store, account, confirmations=1)
         outbox.submit("deposit", _deposit(yard))
 
-        with pytest.raises(NoEndpointError, match="a receipt of another block"):
+        with pytest.raises(NoEndpointError, match=why):
             outbox.step()
 
     assert outbox.entry("deposit").state is State.PENDING

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from trainyard.chain.fees import GWEI, FeePolicy, Fees
 from trainyard.chain.health import Health, Patience, staleness
 from trainyard.chain.spans import Span
-from trainyard.chain.wording import endpoint_name, refuses_range, revert_data
+from trainyard.chain.wording import endpoint_name, is_busy, refuses_range, revert_data
 
 PATIENCE = Patience(lag_blocks=3, still_s=60.0)
 WEI = st.integers(min_value=1, max_value=10**12)
@@ -137,6 +137,19 @@ def test_an_endpoint_is_named_without_its_secrets() -> None:
 )
 def test_a_refused_range_is_told_from_other_errors(said: str, refused: bool) -> None:
     assert refuses_range(said) == refused
+
+
+@pytest.mark.parametrize(
+    ("said", "busy"),
+    [
+        ("project is over its request count", True),
+        ("429 too many requests", True),
+        ("gas limit exceeded", False),
+        ("nonce too low", False),
+    ],
+)
+def test_a_busy_node_is_told_from_one_that_refuses(said: str, busy: bool) -> None:
+    assert is_busy(said) == busy
 
 
 @pytest.mark.parametrize(

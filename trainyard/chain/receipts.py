@@ -33,6 +33,8 @@ def receipt_of(rpc: Rpc, entry: Entry) -> Receipt | None:
             )
         except (ValueError, TypeError, KeyError) as error:
             raise rpc.error(f"sent a malformed receipt: {error}") from error
+        if receipt.transaction not in {version.hash for version in entry.versions}:
+            raise rpc.error("sent the receipt of another transaction")
         header = header_at(rpc, receipt.block.number)
         if header is None or header.ref != receipt.block:
             raise rpc.error(f"sent a receipt of another {receipt.block}: it is on two forks")

@@ -1,10 +1,10 @@
 """One endpoint: requests over web3's provider, and every failure as an error that names it.
 
-An answer is bounded in size and in time, whatever the other side does. The error's text never has
+The body of an answer is bounded in size and in time, however it comes. An error's text never has
 the whole address: providers put their customers' keys into it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,13 +23,13 @@ from trainyard.chain.errors import (
     RevertedError,
 )
 from trainyard.chain.reasons import sentence
-from trainyard.chain.wording import endpoint_name, refuses_range, revert_data
+from trainyard.chain.wording import endpoint_name, is_busy, refuses_range, revert_data
 
 _MOST_BYTES = 64 * 2**20
 _PIECE_BYTES = 2**16
 _REVERTED = 3
-_BUSY_WORDS = ("rate limit", "too many requests", "exceeded", "capacity", "try again")
 _LIMIT_EXCEEDED, _INTERNAL = -32005, -32603
+_SEND = "eth_sendRawTransaction"
 
 
 class TooLargeError(requests.RequestException):
@@ -71,7 +71,7 @@ class Rpc:
     def error(self, why: str) -> EndpointError:
         return EndpointError(self.name, why)
 
-    def _ask(self, ask: Any) -> Any:
+    def _ask(self, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
         except TooLargeError:
@@ -116,7 +116,9 @@ class Rpc:
             return RevertedError(sentence(data) if data else message, data)
         if method == "eth_getLogs" and refuses_range(said):
             return RangeRefusedError(self.name, f"it refused a range of blocks: {message}")
-        if code in (_LIMIT_EXCEEDED, _INTERNAL) or any(word in said for word in _BUSY_WORDS):
+        # Some nodes call it an internal error that a transaction is not to their liking.
+        internal = code == _INTERNAL and method != _SEND
+        if code == _LIMIT_EXCEEDED or internal or is_busy(said):
             return self.error(f"it cannot answer now: {message}")
         return NodeRefusedError(self.name, code if isinstance(code, int) else 0, message)
 

@@ -18,6 +18,7 @@ _RANGE_WORDS = (
     "query timeout",
     "limited to",
 )
+_BUSY_WORDS = ("rate limit", "too many requests", "request count", "capacity", "try again")
 
 
 def endpoint_name(url: str) -> str:
@@ -32,6 +33,11 @@ def endpoint_name(url: str) -> str:
 def refuses_range(said: str) -> bool:
     """Whether an error of `eth_getLogs` means that fewer blocks could be answered."""
     return any(word in said for word in _RANGE_WORDS) and "rate" not in said.split()
+
+
+def is_busy(said: str) -> bool:
+    """Whether an error is about how much is asked, and not about what."""
+    return any(word in said for word in _BUSY_WORDS)
 
 
 def revert_data(data: Any) -> bytes:
