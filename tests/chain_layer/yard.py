@@ -81,7 +81,8 @@ class Yard:
             "value": hex(call.value),
             "gas": hex(_GAS),
         }
-        self.anvil.receipt(self.anvil.request("eth_sendTransaction", request))
+        receipt = self.anvil.receipt(self.anvil.request("eth_sendTransaction", request))
+        assert receipt["status"] == 1
 
     def purse(self, name: str) -> LocalAccount:
         """An account of which only the test has the key."""

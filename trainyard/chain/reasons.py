@@ -33,7 +33,7 @@ _SENTENCES = {
     "MarketSignatureExpired": "the signature was good until {deadline}",
     "MarketTokenTookMore": "the token took {taken} where {asked} was asked for",
     "MarketTooEarly": "too early for task {id}: it is possible from {opensAt} on",
-    "MarketTooFewAuditors": "the pool has {available} auditors, and the task needs {needed}",
+    "MarketTooFewAuditors": "{available} auditors can be found, and the task needs {needed}",
     "MarketTooLate": "too late for task {id}: the deadline was {deadline}",
     "MarketTransferFailed": "{amount} could not be sent to {to}",
     "MarketUnbonding": "the bond of {worker} is held until {until}",
