@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def _ours(manifest: Manifest, records: Path, folder: Path, segments: int) -> Cal
     training = Training(manifest, build(manifest), Material(data))
     journal = Journal.open(folder, manifest.canonical)
     state = training.start()
-    journal.append(Entry(number=0, state=state.hash.hex(), step=0), state)
+    journal.append(_entry(0, state), state)
 
     def turn() -> Turn:
         nonlocal state
@@ -74,19 +75,23 @@ def _ours(manifest: Manifest, records: Path, folder: Path, segments: int) -> Cal
                 outcome = training.run(segment, state)
                 before, state = state, outcome.state
                 trained = time.perf_counter()
-                digest, step = state.hash.hex(), int(state.tensors["run/step"])
-                writer.append(Entry(number=segment + 1, state=digest, step=step), state)
+                writer.append(partial(_entry, segment + 1, state), state)
                 trace_s += outcome.trace_s + time.perf_counter() - trained
-            computed = time.perf_counter()
         ended = time.perf_counter()
+        # What training waits for, and what the writer takes of its cores meanwhile. That the last
+        # state is waited for is a matter of a run, not of a segment; it is in `seconds`.
+        trace_s += written_s[-1] / manifest.training.threads
         return Turn(
             seconds=(ended - began) / segments,
-            # What training waits for, and what the writer took of a core meanwhile.
-            trace_s=(trace_s + ended - computed + written_s[-1]) / segments,
+            trace_s=trace_s / segments,
             replay_s=_replay(training, segment, before, state.hash.hex()),
         )
 
     return turn
+
+
+def _entry(number: int, state: State) -> Entry:
+    return Entry(number=number, state=state.hash.hex(), step=int(state.tensors["run/step"]))
 
 
 def _replay(training: "Training", segment: int, before: State, digest: str) -> float:

@@ -1,5 +1,6 @@
 """The writer beside the computation: in order, to the end, and no failure of it is lost."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ class Yard:
         """Hand over so many states, and then fail, if so."""
         with self.writer:
             for number in range(count):
-                self.writer.append(entry(number), state(number))
+                self.writer.append(partial(entry, number), state(number))
                 self.handed_over.append(number)
             if failing is not None:
                 raise failing

@@ -122,7 +122,6 @@ class Training:
             counters = self._restore(state)
             counters.stop = Stop.DIVERGED
             taken, evaluations, after = [], [], self._capture(counters)
-        _ = after.hash
         traced = time.perf_counter()
         names = tuple(self._program.metrics)
         return Outcome(

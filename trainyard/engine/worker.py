@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,16 +196,18 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     # Of an async run this is only who leads: nobody measures what its workers take.
     meter = Meter(None if job.leads else job.power)
     segments = range(len(journal.entries) - 1, plan.segments)
-    writer = Writer(journal, lambda entry: tell(Finished(slot=job.slot, entry=entry)))
-    with writer, _summarising(job) as summarise:
+
+    def kept(entry: Entry) -> None:
+        tell(Finished(slot=job.slot, entry=entry))
+        summarise(entry)
+
+    with _summarising(job) as summarise, Writer(journal, kept) as writer:
         for segment in segments:
             outcome = training.run(segment, state, telling)
             steps = _step(outcome.state) - _step(state)
             state = outcome.state
             sent_bytes = steps * step_bytes(manifest) if job.peers or job.leads else 0
-            entry = _entry(outcome, sent_bytes, meter.take())
-            writer.append(entry, state)
-            summarise(entry)
+            writer.append(partial(_entry, outcome, sent_bytes, meter.take()), state)
     tested = None
     if job.slot == 0:
         tested = finish(job, manifest, training, state)
@@ -265,6 +268,9 @@ class Telling:
 
 
 def _entry(outcome: "Outcome", sent_bytes: int, energy: Energy | None) -> Entry:
+    began = time.perf_counter()
+    _ = outcome.state.hash
+    hash_s = time.perf_counter() - began
     return Entry(
         number=outcome.segment + 1,
         state=outcome.state.hash.hex(),
@@ -273,7 +279,7 @@ def _entry(outcome: "Outcome", sent_bytes: int, energy: Energy | None) -> Entry:
         trained=None if outcome.figures is None else measured(outcome.figures),
         validated=validated(outcome.evaluations),
         train_s=outcome.train_s,
-        trace_s=outcome.trace_s,
+        trace_s=outcome.trace_s + hash_s,
         sent_bytes=sent_bytes,
         energy=energy,
     )

@@ -1,6 +1,6 @@
-"""Keeps states beside the computation of the next segment.
+"""Hashes and keeps states beside the computation of the next segment.
 
-A disk takes several times as long to be sure of a state as the processor takes to hash it.
+A hash takes one core, while an operation of the training takes all; a disk takes longer still.
 """
 
 from collections.abc import Callable
@@ -36,15 +36,19 @@ class Writer:
         if error is None:
             self._wait()
 
-    def append(self, entry: Entry, state: State) -> None:
-        """Keep a state. Waits for the one before it, and raises if that could not be kept."""
+    def append(self, make: Callable[[], Entry], state: State) -> None:
+        """Keep a state with the entry that `make` gives, which is where the state is hashed.
+
+        Waits for the one before it, and raises if that could not be kept.
+        """
         self._wait()
-        self._last = self._pool.submit(self._write, entry, state)
+        self._last = self._pool.submit(self._write, make, state)
 
     def _wait(self) -> None:
         if self._last is not None:
             self._last.result()
 
-    def _write(self, entry: Entry, state: State) -> None:
+    def _write(self, make: Callable[[], Entry], state: State) -> None:
+        entry = make()
         self._journal.append(entry, state)
         self._kept(entry)
