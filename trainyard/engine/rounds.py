@@ -18,7 +18,7 @@ from trainyard.engine.program import Program
 from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State
 from trainyard.engine.stepping import Stepper
 from trainyard.engine.training import Evaluation, Material, OnStep, Training
-from trainyard.engine.variables import assign, read
+from trainyard.engine.variables import assign
 from trainyard.protocol.manifest import Local, Manifest, Merge
 
 
@@ -57,9 +57,7 @@ class RoundsTraining(Training):
             assign(self._variables, weights, WEIGHTS)
         self._stepper.seed_for(0)
         tensors = {
-            name: tensor
-            for name, tensor in read(self._variables).items()
-            if name.startswith(WEIGHTS)
+            name: tensor for name, tensor in self._reader.read().items() if name.startswith(WEIGHTS)
         }
         for name in self._trained:
             tensors[OUTER + name.removeprefix(WEIGHTS)] = np.zeros_like(tensors[name])
@@ -155,7 +153,7 @@ class RoundsTraining(Training):
             compression = rounds_of(self.manifest).compression
             _, last = self.plan.bounds(segment)
             self._stepper.seed_for(last * self._workers + part.slot)
-            variables = read(self._variables)
+            variables = self._reader.read()
             delta = make_delta(globe, variables, compression)
             if is_finite(delta.tensors) and is_finite(read_delta(globe, delta, compression)):
                 sent = {*trained_names(globe), *moving_names(globe)}

@@ -19,7 +19,7 @@ from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
 from trainyard.engine.state import WEIGHTS, State
 from trainyard.engine.stepping import Exchange, Stepper
-from trainyard.engine.variables import assign, named_variables, read
+from trainyard.engine.variables import Reader, assign, named_variables
 from trainyard.protocol.manifest import Manifest, Source
 
 # Steps whose records are looked up at once.
@@ -90,10 +90,14 @@ class Training:
         self._stepper = Stepper(program, batch=self._batch, workers=self._workers)
         self._evaluator = Evaluator(program)
         self._variables = named_variables(program)
-        self._initial = read(self._variables)
+        self._reader = Reader(self._variables)
+        self._initial = self._reader.read()
+        # The state that the variables have, if it is known: it need not be assigned again.
+        self._held: State | None = None
 
     def start(self, weights: State | None = None) -> State:
         """The state before the first step: by the seed, or with the weights of another state."""
+        self._held = None
         assign(self._variables, State(self._initial))
         if weights is not None:
             assign(self._variables, weights, WEIGHTS)
@@ -102,7 +106,7 @@ class Training:
     def run(self, segment: int, state: State, on_step: OnStep | None = None) -> Outcome:
         """Compute `segment` from the state before it."""
         first, last = self.manifest.plan.bounds(segment)
-        counters = self._restore(state)
+        counters = Counters.of(state) if state is self._held else self._restore(state)
         if counters.stop is not Stop.NO:
             return Outcome(segment, state, None, (), counters.stop, 0.0, 0.0)
         if counters.step != first:
@@ -110,6 +114,7 @@ class Training:
                 f"segment {segment} begins with step {first}, and this state is before step "
                 f"{counters.step}"
             )
+        self._held = None
         began = time.perf_counter()
         taken, evaluations, stop = self._take_steps(first, last, counters, on_step)
         if stop is Stop.DIVERGED:
@@ -122,6 +127,7 @@ class Training:
             counters = self._restore(state)
             counters.stop = Stop.DIVERGED
             taken, evaluations, after = [], [], self._capture(counters)
+        self._held = after
         traced = time.perf_counter()
         names = tuple(self._program.metrics)
         return Outcome(
@@ -153,6 +159,7 @@ class Training:
 
     def _restore(self, state: State) -> Counters:
         counters = Counters.of(state)
+        self._held = None
         assign(self._variables, state)
         return counters
 
@@ -160,7 +167,7 @@ class Training:
         # Seeds are where the last part that was computed here left them; which one that was
         # differs from worker to worker.
         self._stepper.seed_for(counters.step)
-        return State({**read(self._variables), **counters.tensors()})
+        return State({**self._reader.read(), **counters.tensors()})
 
     def _take_steps(
         self, first: int, last: int, counters: Counters, on_step: OnStep | None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from trainyard.engine.errors import StateError
 from trainyard.engine.program import Program
@@ -24,8 +25,19 @@ def named_variables(program: Program) -> dict[str, Any]:
     return named
 
 
-def read(variables: Mapping[str, Any]) -> dict[str, Tensor]:
-    return {name: np.array(variable.value) for name, variable in variables.items()}
+class Reader:
+    """Reads variables all at once: one by one, TensorFlow takes longer to be asked than to copy."""
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self._names = list(variables)
+        self._values = tf.function(
+            lambda: [tf.identity(variable.value) for variable in variables.values()],
+            autograph=False,
+        )
+
+    def read(self) -> dict[str, Tensor]:
+        """Copies, which nothing changes any more."""
+        return dict(zip(self._names, map(np.array, self._values()), strict=True))
 
 
 def assign(variables: Mapping[str, Any], state: State, prefix: str = "") -> None:
