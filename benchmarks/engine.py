@@ -6,7 +6,6 @@ Each figure is a ratio against a baseline of the same run, taken turn by turn, s
 noisy; of the turns the median counts. Accuracy is that of an epoch of MNIST, over three seeds.
 """
 
-import json
 import shutil
 import statistics
 import subprocess
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,25 +22,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine_children import Turn
+from benchmarks.engine_nets import LENET, NETS, ROOT, manifest_of
+from benchmarks.engine_rounds import measure_rounds
 from benchmarks.reporting import Figure, report
 from examples.mnist.prepare import load_mnist
 from trainyard.engine.auditing import audit
-from trainyard.engine.costs import Costs
-from trainyard.engine.events import Ended, Event
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 from trainyard.engine.state import State
-from trainyard.protocol.manifest import Manifest
 
-_ROOT = Path(__file__).resolve().parent.parent
-_LENET = "mnist/lenet5"
-# By the batch that they are timed with.
-_NETS = {_LENET: 128, "mnist/mlp300_100": 128, "cifar10/cnn": 32}
 _SEGMENT = 100
-_SEEDS = (1, 2, 3)
-_LOCAL_STEPS = 50
-# Whole rounds that come nearest to an epoch at the batch of 128.
-_EPOCH = 450
 _STATE_BYTES = 100_000_000
 _SPEED_STEPS = 15
 _LOG = "children.log"
@@ -59,7 +49,7 @@ class Effort:
     segments: int
 
 
-_QUICK = Effort(turns=3, turn_segments=2, pairs=1, segments=4)
+_QUICK = Effort(turns=3, turn_segments=1, pairs=1, segments=4)
 _FULL = Effort(turns=7, turn_segments=5, pairs=5, segments=8)
 
 
@@ -73,16 +63,9 @@ class Pace:
     fit_s: float
 
 
-def manifest_of(net: str, **changes: Any) -> Manifest:
-    """An example's manifest with another training."""
-    document = json.loads((_ROOT / "examples" / f"{net}.json").read_bytes())
-    document["training"] |= {"optimizer": {"type": "Adam", "learning_rate": 0.001}, **changes}
-    return Manifest.of(document)
-
-
 def measure_pace(net: str, records: Path, effort: Effort) -> Pace:
     manifest = manifest_of(
-        net, batch=_NETS[net], threads=2, steps_per_segment=_SEGMENT, until={"steps": 1_000_000}
+        net, batch=NETS[net], threads=2, steps_per_segment=_SEGMENT, until={"steps": 1_000_000}
     )
     path = records / "manifest.json"
     path.write_bytes(manifest.canonical)
@@ -110,7 +93,7 @@ def _child(arguments: list[str], records: Path) -> Iterator["subprocess.Popen[st
     with (records / _LOG).open("a") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.engine_children", *arguments],
-            cwd=_ROOT,
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -140,7 +123,7 @@ def _answer(child: "subprocess.Popen[str]", records: Path) -> str:
 
 def measure_start(folder: Path, files: Files) -> float:
     """What an auditor takes beyond its first segment's share: a process, and its functions."""
-    manifest = manifest_of(_LENET, batch=128, until={"steps": 2}, steps_per_segment=1)
+    manifest = manifest_of(LENET, batch=128, until={"steps": 2}, steps_per_segment=1)
     run_local(manifest, files, folder / "audited")
     began = time.perf_counter()
     audit(folder / "audited", files, [0, 1])
@@ -152,7 +135,7 @@ def measure_speedup(folder: Path, files: Files, effort: Effort) -> float:
 
     def pace(name: str, **changes: Any) -> float:
         manifest = manifest_of(
-            _LENET,
+            LENET,
             batch=1024,
             threads=1,
             until={"steps": effort.segments * _SPEED_STEPS},
@@ -168,48 +151,6 @@ def measure_speedup(folder: Path, files: Files, effort: Effort) -> float:
         alone = pace(f"alone-{number}")
         ratios.append(alone / pace(f"both-{number}", mode="sync", workers=2))
     return statistics.median(ratios)
-
-
-def measure_rounds(folder: Path, files: Files) -> tuple[float, float]:
-    """Bytes of two workers in rounds against those of a cluster, and what that does to accuracy."""
-    rounds = {"local_steps": _LOCAL_STEPS, "compression": "int8"}
-    modes: dict[str, dict[str, Any]] = {"sync": {}, "rounds": {"rounds": rounds}}
-    bytes_sent, accuracy = {}, {}
-    for mode, changes in modes.items():
-        sent, right = [], []
-        for seed in _SEEDS:
-            manifest = manifest_of(
-                _LENET,
-                mode=mode,
-                workers=2,
-                batch=128,
-                threads=1,
-                seed=seed,
-                until={"steps": _EPOCH},
-                steps_per_segment=_LOCAL_STEPS,
-                **changes,
-            )
-            ended: list[Ended] = []
-            journal = run_local(manifest, files, folder / f"{mode}-{seed}", _catching(ended))
-            sent.append(Costs.of(journal).sent_bytes)
-            right.append(_accuracy(ended))
-        bytes_sent[mode], accuracy[mode] = statistics.mean(sent), statistics.mean(right)
-    ratio = bytes_sent["rounds"] / bytes_sent["sync"]
-    return ratio, accuracy["rounds"] - accuracy["sync"]
-
-
-def _catching(ended: list[Ended]) -> Callable[[Event], None]:
-    def catch(event: Event) -> None:
-        if isinstance(event, Ended) and event.tested is not None:
-            ended.append(event)
-
-    return catch
-
-
-def _accuracy(ended: list[Ended]) -> float:
-    if not ended or ended[-1].tested is None:
-        raise RuntimeError("a run was not tried on the test records")
-    return ended[-1].tested.metrics["accuracy"]
 
 
 def measure_state(turns: int) -> float:
@@ -244,10 +185,10 @@ def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
     files = prepare(folder)
     paces = {
         net: measure_pace(net, folder / ("noise" if "cifar" in net else "train"), effort)
-        for net in _NETS
+        for net in NETS
     }
     speedup = measure_speedup(folder, files, effort)
-    bytes_ratio, accuracy = measure_rounds(folder, files)
+    bytes_ratio, accuracy = measure_rounds(folder, files, quick=effort is _QUICK)
     start_s = measure_start(folder, files)
     told = ", ".join(
         f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step)"
