@@ -164,7 +164,8 @@ def _audit(
     files = fetch_files(manifest, content, folder, progress=progress)
     inputs = {segment: run.inputs(segment) for segment in sorted(wanted)}
     for segment in sorted(wanted):
-        if _is_over(inputs[segment].states[0]):
+        # There is none where what the trace names is no state at all.
+        if any(map(_is_over, inputs[segment].states[:1])):
             for one in ended_by(manifest.plan, states, segment) - inputs.keys():
                 inputs[one] = run.inputs(one)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".found-") as name:
