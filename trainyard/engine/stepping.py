@@ -44,6 +44,7 @@ class Stepper:
         self._alone = tf.function(self._step_alone, autograph=False)
         self._part = tf.function(self._compute_part, autograph=False)
         self._merge = tf.function(self._merge_parts, autograph=False)
+        self._shared: Callable[..., Any] | None = None
         self._put_back = tf.function(self._assign_moving, autograph=False)
 
     def step(self, number: int, pieces: Sequence[Piece]) -> Sums:
@@ -60,8 +61,12 @@ class Stepper:
 
     def step_as(self, slot: int, number: int, piece: Piece, exchange: Exchange) -> Sums:
         """Take step `number` with the others, as the worker of `slot`."""
-        vector = self._part(*self._arguments(number, slot, piece))
-        return self._sums(self._merge(exchange(vector)))
+        if self._shared is None:
+            # One call for all three: TensorFlow takes its time to be called.
+            self._shared = tf.function(
+                lambda *arguments: self._merge(exchange(self._part(*arguments))), autograph=False
+            )
+        return self._sums(self._shared(*self._arguments(number, slot, piece)))
 
     def seed_for(self, number: int) -> None:
         """Set all seeds to where step `number` starts, whoever computed the steps before."""
