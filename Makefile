@@ -16,7 +16,7 @@ CALLS ?= 1000000
 # More arguments for brownie's tests, such as ARGS="-k settle -x".
 ARGS ?=
 
-PYTHON_FILES := trainyard scripts tests benchmarks examples
+PYTHON_FILES := trainyard worker_agent scripts tests benchmarks examples
 
 ##@ Everything
 

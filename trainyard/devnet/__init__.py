@@ -1,0 +1,1 @@
+"""A whole market on one machine: chain, contracts, content, accounts, and agents."""

@@ -1,0 +1,34 @@
+"""What an operator wants: which tasks to take, at which price, and which duties."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Address = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
+Mode = Literal["single", "sync", "rounds", "async"]
+
+
+class Policy(BaseModel):
+    """Amounts in wei, or the smallest unit of the market's token."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Of an hour of this whole machine, as estimated from its measured speed.
+    min_wei_per_hour: int = Field(default=0, ge=0)
+    max_hours: float = Field(default=24.0, gt=0)
+    # The largest stake that one task may hold.
+    max_stake: int | None = Field(default=None, ge=0)
+    # Whose tasks are taken: everybody's if nobody is named.
+    allow_requesters: tuple[Address, ...] = ()
+    deny_requesters: tuple[Address, ...] = ()
+    modes: tuple[Mode, ...] = ("single", "sync", "rounds", "async")
+    # Tasks at once.
+    concurrency: int = Field(default=1, ge=0)
+    max_memory_bytes: int = Field(default=4 << 30, gt=0)
+    max_disk_bytes: int = Field(default=20 << 30, gt=0)
+    # Put down so as to be drawn as auditor, evaluator and referee; zero for none of that.
+    bond: int = Field(default=0, ge=0)
+    min_audit_fee: int = Field(default=0, ge=0)
+    # Of the segments that were computed together with others, how many are computed again
+    # before the result is signed.
+    self_audits: int = Field(default=1, ge=0)
