@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from trainyard.content.cid import Cid
@@ -26,11 +28,20 @@ from trainyard.protocol.manifest import Manifest, Merge, RoundsPlan
 
 
 def publish(journal: Journal, content: Content, *, progress: Report | None = None) -> Cid:
-    """Add a finished run to the content store: manifest, trace, states, and the trained model.
+    """Add a finished run to the content store: manifest, trace, states, and the trained model."""
+    manifest = Manifest.parse(journal.manifest)
+    with laid_out(journal, manifest) as folder:
+        if (journal.folder / MODEL).exists():
+            os.link(journal.folder / MODEL, folder / MODEL)
+        return content.add(folder, progress=progress).cid
+
+
+@contextmanager
+def laid_out(journal: Journal, manifest: Manifest) -> Iterator[Path]:
+    """A folder of all that checking a finished run takes, the same for all who have the run.
 
     The class of this machine goes with it: on another one, other bits prove nothing.
     """
-    manifest = Manifest.parse(journal.manifest)
     if len(journal.entries) != manifest.plan.segments + 1:
         raise RunError(f"the run in {journal.folder} is not finished: run it to its end first")
     with tempfile.TemporaryDirectory(dir=journal.folder, prefix=".publish-") as name:
@@ -50,9 +61,7 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
             Score.load(journal.folder).claimed_for(journal.entries[-1].state).save(folder)
         own = MadeOn(environment_class=find_class().id)
         (folder / ENVIRONMENT).write_text(own.model_dump_json())
-        if (journal.folder / MODEL).exists():
-            os.link(journal.folder / MODEL, folder / MODEL)
-        return content.add(folder, progress=progress).cid
+        yield folder
 
 
 def _link_deltas(journal: Journal, manifest: Manifest, plan: RoundsPlan, folder: Path) -> None:

@@ -1,0 +1,176 @@
+"""A run as content that can be served piece by piece, so that auditors compute and do not copy.
+
+The name of a small state among content is its hash, which is what an auditor is asked for. So what
+is served before the answers are in goes under a *seal*, a few bytes before the state, which changes
+the name; and the blocks of segments that nobody asked for stay here. What is named but not served
+tells nobody anything.
+"""
+
+import io
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainyard.content.adding import add_path
+from trainyard.content.build import build_directory, build_file
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.content import Content
+from trainyard.content.nodes import Built, Put
+from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
+from trainyard.engine.journal import Journal
+from trainyard.engine.publishing import laid_out
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.results import Result
+from trainyard.protocol.trace import Trace
+
+SEAL = b"trainyard sealed state/1\n"
+INPUTS = "inputs.json"
+
+
+class Shown(BaseModel):
+    """A state of the trace, and the proof that it is there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hash: str = Field(pattern="^[0-9a-f]{64}$")
+    proof: tuple[str, ...] = Field(max_length=64)
+
+
+class SegmentInputs(BaseModel):
+    """All states that say what a segment is computed from; of those, the needed are served."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = Field(default=1, ge=1, le=1)
+    states: dict[int, Shown] = Field(max_length=256)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where blocks go: those that may be seen into the store, the others nowhere."""
+
+    put: Put
+    served: Collection[int]
+    is_open: bool
+
+    def of_segment(self, segment: int) -> Put:
+        return self.put if segment in self.served else _nowhere
+
+
+def seal(
+    journal: Journal, content: Content, *, served: Collection[int] = (), is_open: bool = False
+) -> Result:
+    """Name a finished run, and serve the evidence of segments, and all of it once it is open.
+
+    To be called again with more; the result stays the same.
+    """
+    manifest = Manifest.parse(journal.manifest)
+    trace = journal.trace
+    with laid_out(journal, manifest) as folder, content.store.batch() as batch:
+        places = _Places(batch.put, served, is_open)
+        run = add_path(folder, batch.put if is_open else _nowhere, None, lambda _: None)
+        segments = {
+            segment: _segment(journal, manifest, trace, segment, places.of_segment(segment))
+            for segment in range(trace.segments)
+        }
+        evidence = build_directory(
+            ((f"{segment:06}", built) for segment, built in segments.items()), batch.put
+        )
+        result = Result(
+            manifest=manifest.digest.hex(),
+            root=trace.root.hex(),
+            evidence=str(evidence.cid),
+            run=str(run.cid),
+        )
+        document = Cid(Codec.RAW, result.digest)
+        batch.put(document, result.canonical)
+        # The directory of all segments is not pinned: most of what it names is not here.
+        for cid in (document, *(segments[one].cid for one in served)):
+            batch.pin(cid)
+        if is_open:
+            batch.pin(run.cid)
+    return result
+
+
+def _segment(journal: Journal, manifest: Manifest, trace: Trace, segment: int, put: Put) -> Built:
+    hashes = _Noted([state.hex() for state in trace.states])
+    numbers, _ = sources_of(manifest, segment, hashes)
+    inputs = inputs_in(journal, manifest, segment)
+    shown = SegmentInputs(
+        states={
+            number: Shown(
+                hash=trace.states[number].hex(),
+                proof=tuple(one.hex() for one in trace.proof(number)),
+            )
+            for number in sorted({*numbers, *hashes.asked})
+        }
+    )
+    entries = {INPUTS: build_file(io.BytesIO(shown.model_dump_json().encode()), put)}
+    names = deltas_named(manifest, segment, inputs.states)
+    sealed = {
+        **{f"state-{n}": path for n, path in zip(numbers, inputs.states, strict=True)},
+        **{f"delta-{name}": path for name, path in zip(names, inputs.deltas, strict=True)},
+    }
+    for name, path in sealed.items():
+        with _sealed(path) as stream:
+            entries[name] = build_file(stream, put)
+    return build_directory(sorted(entries.items()), put)
+
+
+class _Noted(Sequence[str]):
+    """Hashes that remember which of them were looked at: those the outcome depends on."""
+
+    def __init__(self, hashes: Sequence[str]) -> None:
+        self._hashes = hashes
+        self.asked: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def __getitem__(self, number: int) -> str:  # type: ignore[override]
+        self.asked.add(number)
+        return self._hashes[number]
+
+
+@contextmanager
+def _sealed(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as file:
+        yield cast(BinaryIO, _Sealed(file))
+
+
+class _Sealed(io.RawIOBase):
+    """A file with the seal before it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._seal, self._file = io.BytesIO(SEAL), file
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._seal.read(size)
+        if size < 0 or len(data) < size:
+            data += self._file.read(-1 if size < 0 else size - len(data))
+        return data
+
+
+def _nowhere(cid: Cid, block: bytes | memoryview) -> None:
+    """Named, and not kept."""
+
+
+def strip_seal(sealed: Path, target: Path) -> bool:
+    """Write what is under the seal to `target`; False if there is no seal."""
+    with sealed.open("rb") as source:
+        if source.read(len(SEAL)) != SEAL:
+            return False
+        with TemporaryDirectory(dir=target.parent) as name, (Path(name) / "state").open("wb") as to:
+            while data := source.read(1 << 20):
+                to.write(data)
+            os.replace(to.name, target)
+    return True

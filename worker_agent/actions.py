@@ -1,0 +1,66 @@
+"""What an agent can do next. Each is safe to be decided upon again until it shows as done."""
+
+from dataclasses import dataclass
+
+from trainyard.chain.calls import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a call once. `by` is the second of the chain's time from which it is in vain."""
+
+    key: str
+    call: Call
+    by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Fetch and check all that a task needs, before joining it."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeCard:
+    """Make and publish the peer card with which a task is joined."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Train, or go on training, as the worker of a slot."""
+
+    task: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Name the finished run, serve the evidence of segments, and all of it once it is open."""
+
+    task: int
+    served: tuple[int, ...] = ()
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """Find the answer of a seat: to a segment of a trace, or for the score of a result."""
+
+    task: int
+    # The panel by its segment and round, and the seat in it.
+    panel: tuple[int, int]
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End what runs for a task, since it cannot be finished or is over."""
+
+    task: int
+    reason: str
+
+
+Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop

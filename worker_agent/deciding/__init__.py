@@ -1,0 +1,25 @@
+"""What to do next, decided from what is known and nothing else: no clock, no chain, no disk."""
+
+from worker_agent.actions import Action
+from worker_agent.deciding.membership import for_membership
+from worker_agent.deciding.offers import for_offers
+from worker_agent.deciding.seats import for_seats
+from worker_agent.deciding.slots import for_slots
+from worker_agent.deciding.upkeep import for_upkeep
+from worker_agent.situation import Situation
+
+
+def decide(situation: Situation) -> list[Action]:
+    """All that is to be done now, the most urgent first.
+
+    The chain is the truth and progress a cache, so deciding again after a crash, a reorg or a
+    duplicate event is safe.
+    """
+    actions = list[Action]()
+    for number, task in situation.book.tasks.items():
+        actions += for_slots(situation, number, task)
+        actions += for_seats(situation, number, task)
+        actions += for_upkeep(situation, number, task)
+    actions += for_membership(situation)
+    actions += for_offers(situation)
+    return actions

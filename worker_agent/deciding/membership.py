@@ -1,0 +1,58 @@
+"""Being known to the market: registered, bonded for duties, and paid out."""
+
+from trainyard.protocol.ledger.book import Worker
+from worker_agent.actions import Action, Send
+from worker_agent.situation import ENDED, Situation, slots_of
+
+
+def for_membership(s: Situation) -> list[Action]:
+    known = s.book.workers.get(s.me)
+    if known is None or known.env_class == bytes(32):
+        return [] if s.is_paused else _register(s, known)
+    return [*_bond(s, known), *_duty(s, known), *_pay_out(s)]
+
+
+def _register(s: Situation, known: Worker | None) -> list[Action]:
+    bond = s.policy.bond
+    if known is not None and known.unbonds_at:
+        # It has retired, and has to take its bond back first.
+        return []
+    value = max(0, bond - _credit(s))
+    if value > s.purse:
+        # Without a bond it may still train.
+        bond = value = 0
+    call = s.calls.register(s.profile, s.env_class, bond, value=value)
+    return [Send(f"register/{s.env_class.hex()}/{bond}", call)]
+
+
+def _bond(s: Situation, known: Worker) -> list[Action]:
+    missing = s.policy.bond - known.bond
+    value = max(0, missing - _credit(s))
+    # What was lost of a bond is not put down again and again: the operator should look first.
+    if missing <= 0 or known.bond or value > s.purse or s.is_paused:
+        return []
+    return [Send(f"bond/{known.bond}", s.calls.add_bond(missing, value=value))]
+
+
+def _duty(s: Situation, known: Worker) -> list[Action]:
+    if known.min_fee == s.policy.min_audit_fee or not known.bond:
+        return []
+    fee = s.policy.min_audit_fee
+    return [Send(f"duty/{known.since}/{fee}", s.calls.set_duty(fee, 0, 0))]
+
+
+def _pay_out(s: Situation) -> list[Action]:
+    """Take earnings home once no task is under way, whose stake they might be."""
+    credit = _credit(s)
+    is_busy = any(slots_of(task, s.me) for task in s.book.tasks.values() if task.state not in ENDED)
+    if s.payout is None or credit <= 0 or is_busy:
+        return []
+    account = s.book.accounts[s.me]
+    done = account.settled, account.failed, account.audits_right, account.audits_wrong
+    key = "withdraw/" + "-".join(map(str, (*done, credit)))
+    return [Send(key, s.calls.withdraw(s.payout, credit))]
+
+
+def _credit(s: Situation) -> int:
+    account = s.book.accounts.get(s.me)
+    return 0 if account is None else account.credit

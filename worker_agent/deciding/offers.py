@@ -1,0 +1,202 @@
+"""Which tasks to take, and of each that is passed over, why, and what would change that."""
+
+from dataclasses import dataclass
+
+from trainyard.protocol.ledger.book import Task
+from trainyard.protocol.market import Policy, TaskState
+from worker_agent.actions import Action, Fetch, MakeCard, Send
+from worker_agent.progress import Fetched
+from worker_agent.situation import ENDED, Situation, slots_of
+
+# Tasks that are fetched ahead of joining one.
+_AHEAD = 2
+_HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a task is not taken, and the smallest change that would make it acceptable."""
+
+    why: str
+    change: str
+
+
+def for_offers(s: Situation) -> list[Action]:
+    """Join what is best paid, as far as there is room for it."""
+    taken = [one for one in s.book.tasks.items() if _is_ours(s, one[1])]
+    room = s.policy.concurrency - len(taken)
+    offers = [number for number, task in s.book.tasks.items() if _is_vacant(task)]
+    fetching = list[Action]()
+    joining = list[tuple[float, Action]]()
+    for number in offers:
+        task = s.book.tasks[number]
+        if _is_ours(s, task) or first_reason(s, number) is not None:
+            continue
+        fetched = s.of(number).fetched
+        if fetched is None:
+            if s.may_try(number, "fetch"):
+                fetching.append(Fetch(number))
+            continue
+        pay = task.terms.reward / max(fetched.hours, 1e-6)
+        joining.append((-pay, _join(s, number, task)))
+    joining.sort(key=lambda one: one[0])
+    return [*fetching[:_AHEAD], *(action for _, action in joining[: max(room, 0)])]
+
+
+def why_not(s: Situation, number: int) -> list[Reason]:
+    """All that speaks against a task, the first to be mended first."""
+    task = s.book.tasks.get(number)
+    if task is None:
+        return [Reason(f"there is no task {number}", "name one that the market has")]
+    found = [
+        *_about_us(s, task),
+        *_about_terms(s, task),
+        *_about_money(s, task),
+    ]
+    progress = s.of(number)
+    if progress.refused is not None:
+        found.append(Reason(progress.refused, "the requester has to post it anew, mended"))
+    elif progress.fetched is not None:
+        found += _about_work(s, task, progress.fetched)
+    elif (failure := progress.failures.get("fetch")) is not None:
+        found.append(Reason(f"it could not be fetched: {failure.reason}", "it is tried again"))
+    return found
+
+
+def first_reason(s: Situation, number: int) -> Reason | None:
+    found = why_not(s, number)
+    return found[0] if found else None
+
+
+def _is_ours(s: Situation, task: Task) -> bool:
+    return task.state not in ENDED and bool(slots_of(task, s.me))
+
+
+def _is_vacant(task: Task) -> bool:
+    is_free = task.joined != (1 << len(task.slots)) - 1
+    is_joinable = task.state is TaskState.OPEN or (
+        task.state is TaskState.RUNNING and not task.answered
+    )
+    return is_free and is_joinable
+
+
+def _join(s: Situation, number: int, task: Task) -> Action:
+    card = s.of(number).card
+    if card is None:
+        return MakeCard(number)
+    value = max(0, task.terms.stake - _credit(s))
+    call = s.calls.join(number, card, value=value)
+    times = sum(slot.worker is not None for slot in task.slots)
+    by = task.deadline if task.state is TaskState.OPEN else None
+    return Send(f"{number}/join/{task.state.name}/{times}", call, by)
+
+
+def _about_us(s: Situation, task: Task) -> list[Reason]:
+    known = s.book.workers.get(s.me)
+    found = []
+    if s.is_paused:
+        found.append(Reason("the agent is paused", "run 'trainyard worker run' without --paused"))
+    if not _is_vacant(task):
+        found.append(Reason("all its slots are taken or it is over", "nothing: take another"))
+    if task.requester == s.me:
+        found.append(Reason("it is our own task", "let another account work on it"))
+    if any(slot.worker == s.me for slot in task.slots):
+        found.append(Reason("we were in it, and left or were evicted", "nothing: take another"))
+    if known is None or known.env_class == bytes(32):
+        found.append(Reason("we are not registered", "wait until the registration is mined"))
+    is_scored = task.terms.policy in (Policy.SCORE, Policy.CONTEST)
+    if s.env_class != task.terms.env_class and not is_scored:
+        found.append(
+            Reason(
+                f"it is for environment class {task.terms.env_class.hex()[:16]}…, and this machine "
+                f"is of {s.env_class.hex()[:16]}…",
+                "work on a machine of that class ('trainyard doctor' prints the class)",
+            )
+        )
+    if task.listed:
+        found.append(
+            Reason("only workers on the requester's list may join", "ask to be on its list")
+        )
+    settled = s.book.accounts[s.me].settled if s.me in s.book.accounts else 0
+    if settled < task.terms.min_settled:
+        found.append(
+            Reason(
+                f"it asks for {task.terms.min_settled} settled tasks, and we have {settled}",
+                f"settle {task.terms.min_settled - settled} more",
+            )
+        )
+    return found
+
+
+def _about_terms(s: Situation, task: Task) -> list[Reason]:
+    policy, found = s.policy, []
+    if task.requester in policy.deny_requesters:
+        found.append(Reason("its requester is denied", "take it out of policy.deny_requesters"))
+    if policy.allow_requesters and task.requester not in policy.allow_requesters:
+        found.append(
+            Reason("its requester is not allowed", f"add {task.requester} to allow_requesters")
+        )
+    if policy.concurrency == 0:
+        found.append(Reason("policy.concurrency is 0", "set it to 1 or more"))
+    if task.state is TaskState.OPEN and not s.in_time(task.deadline):
+        found.append(Reason("the time to join is over", "nothing: take another"))
+    return found
+
+
+def _about_money(s: Situation, task: Task) -> list[Reason]:
+    most, stake, found = s.policy.max_stake, task.terms.stake, []
+    if most is not None and stake > most:
+        found.append(
+            Reason(f"its stake is {stake} wei, and at most {most} are risked", f"max_stake={stake}")
+        )
+    missing = stake - _credit(s) - s.purse
+    if missing > 0:
+        found.append(
+            Reason(f"its stake is {stake} wei, and {missing} of that are missing", "add funds")
+        )
+    return found
+
+
+def _about_work(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
+    policy, found = s.policy, []
+    if fetched.mode not in policy.modes:
+        found.append(Reason(f"it is of mode {fetched.mode}", f"add {fetched.mode!r} to modes"))
+    if fetched.hours > policy.max_hours:
+        found.append(
+            Reason(
+                f"it takes about {fetched.hours:.2f} h, and at most {policy.max_hours:.2f} are "
+                "worked on one",
+                f"max_hours = {fetched.hours:.2f}",
+            )
+        )
+    left_s = task.terms.train_for if task.state is TaskState.OPEN else task.deadline - s.now
+    if fetched.hours * _HOUR_S + s.margin_s > left_s:
+        found.append(
+            Reason(
+                f"it takes about {fetched.hours:.2f} h, and {left_s / _HOUR_S:.2f} h are left",
+                "a quicker machine, or more time by the requester",
+            )
+        )
+    least = int(policy.min_wei_per_hour * fetched.hours)
+    if task.terms.reward < least:
+        found.append(
+            Reason(
+                f"it pays {task.terms.reward} wei for about {fetched.hours:.2f} h, and {least} are "
+                "asked for",
+                f"min_wei_per_hour = {int(task.terms.reward / max(fetched.hours, 1e-9))}",
+            )
+        )
+    for name, needed, most in (
+        ("memory", fetched.memory_bytes, policy.max_memory_bytes),
+        ("disk", fetched.disk_bytes, policy.max_disk_bytes),
+    ):
+        if needed > most:
+            found.append(
+                Reason(f"it needs {needed} bytes of {name}", f"max_{name}_bytes = {needed}")
+            )
+    return found
+
+
+def _credit(s: Situation) -> int:
+    account = s.book.accounts.get(s.me)
+    return 0 if account is None else account.credit

@@ -1,0 +1,113 @@
+"""What a drawn auditor, evaluator or referee owes: an answer, blind, and then in the open."""
+
+from trainyard.protocol.commitments import scores_answer
+from trainyard.protocol.ledger.book import Panel, Task
+from trainyard.protocol.market import (
+    OWN_PANEL,
+    UNSERVED,
+    DisputeState,
+    Policy,
+    SeatState,
+    TaskState,
+)
+from worker_agent.actions import Action, Recompute, Send
+from worker_agent.progress import Answer
+from worker_agent.situation import ENDED, Situation
+
+_OWN = (OWN_PANEL, 0)
+
+
+def for_seats(s: Situation, number: int, task: Task) -> list[Action]:
+    if task.state in ENDED:
+        return []
+    actions = list[Action]()
+    for index in _seats(s, task.own_panel):
+        actions += _as_auditor(s, number, task, index)
+    for segment, dispute in task.disputes.items():
+        panel = task.panels.get((segment, dispute.round))
+        for index in _seats(s, panel) if panel is not None else []:
+            actions += _as_referee(s, number, task, segment, index)
+    return actions
+
+
+def _seats(s: Situation, panel: Panel) -> list[int]:
+    return [index for index, seat in enumerate(panel.seats) if seat.member == s.me]
+
+
+def _as_auditor(s: Situation, number: int, task: Task, index: int) -> list[Action]:
+    seat, panel = task.own_panel.seats[index], task.own_panel
+    if task.state is TaskState.AUDITING and seat.state is SeatState.DRAWN:
+        return _commit(s, number, _OWN, index, task.deadline)
+    is_open = task.state in (TaskState.WINDOW, TaskState.DISPUTED)
+    if not is_open or seat.state is not SeatState.COMMITTED or s.now >= panel.reveal_by:
+        return []
+    answer = _answer(s, number, _OWN, index, committed=seat.answer)
+    if answer is None:
+        return []
+    salt = s.salt(number, _OWN, index)
+    if task.terms.policy is Policy.AUDIT:
+        call = s.calls.audit_reveal(number, index, salt, answer.value)
+    else:
+        call = s.calls.score_reveal(number, index, salt, answer.scores)
+    return [Send(f"{number}/audit-reveal/{index}", call, panel.reveal_by)]
+
+
+def _as_referee(s: Situation, number: int, task: Task, segment: int, index: int) -> list[Action]:
+    dispute = task.disputes[segment]
+    place = (segment, dispute.round)
+    seat = task.panels[place].seats[index]
+    if dispute.state is DisputeState.HEARING and seat.state is SeatState.DRAWN:
+        return _commit(s, number, place, index, dispute.deadline)
+    if dispute.state is not DisputeState.RULING or seat.state is not SeatState.COMMITTED:
+        return []
+    answer = _answer(s, number, place, index, committed=seat.answer)
+    if answer is None or s.now >= dispute.deadline:
+        return []
+    salt = s.salt(number, place, index)
+    call = s.calls.referee_reveal(number, segment, index, salt, answer.value)
+    key = f"{number}/referee-reveal/{segment}/{dispute.round}/{index}"
+    return [Send(key, call, dispute.deadline)]
+
+
+def _commit(
+    s: Situation, number: int, place: tuple[int, int], index: int, deadline: int
+) -> list[Action]:
+    if s.now >= deadline:
+        return []
+    answer = s.of(number).answers.get((*place, index))
+    if answer is None or (answer.value == UNSERVED and s.in_time(deadline)):
+        # What was not served may yet be: that is said at the last moment only.
+        work = f"answer-{place[0]}-{place[1]}-{index}"
+        is_late = answer is not None and not s.in_time(deadline)
+        if not is_late:
+            return [Recompute(number, place, index)] if s.may_try(number, work) else []
+    assert answer is not None
+    segment, round_ = place
+    salt = s.salt(number, place, index)
+    commitment = s.market.answer_commitment(
+        number, index, s.me, salt, answer.value, segment=segment
+    )
+    if place == _OWN:
+        call = s.calls.audit_commit(number, index, commitment)
+        return [Send(f"{number}/audit-commit/{index}", call, deadline)]
+    call = s.calls.referee_commit(number, segment, index, commitment)
+    return [Send(f"{number}/referee-commit/{segment}/{round_}/{index}", call, deadline)]
+
+
+def _answer(
+    s: Situation, number: int, place: tuple[int, int], index: int, *, committed: bytes
+) -> Answer | None:
+    """The answer that was committed to, which may have been that nothing was served."""
+    known = s.of(number).answers.get((*place, index))
+    salt = s.salt(number, place, index)
+    for answer in (known, Answer(UNSERVED)):
+        if answer is not None and committed == s.market.answer_commitment(
+            number, index, s.me, salt, answer.value, segment=place[0]
+        ):
+            return answer
+    return None
+
+
+def scored(scores: tuple[int, ...]) -> Answer:
+    """An evaluator's answer."""
+    return Answer(scores_answer(scores), scores)

@@ -1,0 +1,152 @@
+"""What the worker of a slot owes its task."""
+
+from trainyard.protocol.ledger.book import Task
+from trainyard.protocol.market import DisputeState, Policy, TaskState
+from trainyard.protocol.trace import Trace
+from worker_agent.actions import Action, Seal, Send, Stop, Train
+from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of
+
+# A worker from which nothing was heard for so long is asked for a sign of life.
+_SILENT_S = 60.0
+# The panel of a slot's own commitment, for its salt.
+_CLAIM = (2**32 - 2, 0)
+
+
+def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
+    found = slots_of(task, s.me)
+    if not found:
+        return []
+    if task.state in ENDED:
+        return [Stop(number, "the task is over")]
+    slot = found[0]
+    match task.state:
+        case TaskState.RUNNING:
+            return _running(s, number, task, slot)
+        case TaskState.REVEALING:
+            return _revealing(s, number, task, slot)
+        case TaskState.SUBMITTED | TaskState.AUDITING | TaskState.OPENING:
+            return _verified(s, number, task, slot)
+        case TaskState.WINDOW | TaskState.DISPUTED:
+            return _open(s, number, task, slot)
+        case _:
+            return []
+
+
+def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    actions = list[Action]()
+    pinged = task.slots[slot].pong_by
+    if pinged and s.now < pinged:
+        actions.append(Send(f"{number}/pong/{slot}/{pinged}", s.calls.pong(number, slot), pinged))
+    if task.answered >> slot & 1:
+        return actions
+    claim = s.of(number).claim
+    if claim is None:
+        if not s.in_time(task.deadline):
+            return [*actions, Stop(number, "it cannot be finished in time")]
+        return [*actions, Train(number, slot), *_ask_silent(s, number, task, slot)]
+    if task.terms.policy in (Policy.REPLICATE, Policy.CONTEST):
+        salt = s.salt(number, _CLAIM, slot)
+        sealed = s.market.claim_commitment(number, s.me, salt, claim.result, claim.root)
+        call = s.calls.commit(number, slot, sealed)
+        return [*actions, Send(f"{number}/commit/{slot}", call, task.deadline)]
+    call = s.calls.submit(number, slot, claim.result, claim.root)
+    return [*actions, Send(f"{number}/submit/{slot}", call, task.deadline)]
+
+
+def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]:
+    """Ask peers for a sign of life that say nothing; whoever of us has the lowest slot does."""
+    silent = {
+        slot
+        for slot, since in s.of(number).silent.items()
+        if s.clock - since >= _SILENT_S and task.joined >> slot & 1
+    }
+    heard = [slot for slot in range(len(task.slots)) if task.joined >> slot & 1]
+    if min((slot for slot in heard if slot not in silent), default=own) != own:
+        return []
+    actions = list[Action]()
+    for slot in sorted(silent - {own}):
+        asked = task.slots[slot]
+        if not asked.pong_by and s.now >= asked.quiet_until:
+            key = f"{number}/ping/{slot}/{asked.quiet_until}/{asked.worker}"
+            actions.append(Send(key, s.calls.ping(number, slot)))
+    return actions
+
+
+def _revealing(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    claim = s.of(number).claim
+    is_due = task.answered >> slot & 1 and not task.revealed >> slot & 1
+    if claim is None or not is_due:
+        return []
+    salt = s.salt(number, _CLAIM, slot)
+    call = s.calls.reveal(number, slot, salt, claim.result, claim.root)
+    return [Send(f"{number}/reveal/{slot}", call, task.deadline)]
+
+
+def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    """Serve what was drawn, and open it when the answers are in."""
+    progress, panel = s.of(number), task.own_panel
+    if not _is_behind(s, task, slot) or progress.trace is None:
+        return []
+    if task.terms.policy is not Policy.AUDIT:
+        return _publish(s, number)
+    drawn = tuple(sorted(seat.segment for seat in panel.seats))
+    is_late = task.state is TaskState.AUDITING and s.now >= task.deadline
+    if task.state is TaskState.OPENING or is_late:
+        if not _is_turn(s, task, task.deadline - task.terms.answer_for):
+            return []
+        states = [progress.trace.after(seat.segment) for seat in panel.seats]
+        proofs = [progress.trace.proof_after(seat.segment) for seat in panel.seats]
+        claim = task.slots[task.lead].claim
+        if claim is None:
+            return []
+        call = s.calls.open(number, claim, states, proofs)
+        by = None if is_late else task.deadline
+        return [Send(f"{number}/open", call, by)]
+    if set(drawn) - progress.served and s.may_try(number, "seal"):
+        return [Seal(number, drawn)]
+    return []
+
+
+def _open(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    """Show all of it: nobody answers blind any more. And serve what others say is missing."""
+    if not _is_behind(s, task, slot):
+        return []
+    actions = _publish(s, number)
+    trace, claim = s.of(number).trace, task.slots[task.lead].claim
+    if trace is None or claim is None:
+        return actions
+    for segment, dispute in task.disputes.items():
+        if dispute.state is DisputeState.UNSERVED and _is_turn(s, task, dispute.deadline):
+            call = s.calls.serve(
+                number, segment, claim, trace.after(segment), _proof(trace, segment)
+            )
+            actions.append(Send(f"{number}/serve/{segment}", call, dispute.deadline))
+    return actions
+
+
+def _publish(s: Situation, number: int) -> list[Action]:
+    progress = s.of(number)
+    if progress.is_open or not s.may_try(number, "seal"):
+        return []
+    return [Seal(number, tuple(sorted(progress.served)), is_open=True)]
+
+
+def _is_behind(s: Situation, task: Task, slot: int) -> bool:
+    """Whether the slot stands behind the claim that is verified."""
+    return task.slots[slot].claim is not None and (
+        task.slots[slot].digest == task.slots[task.lead].digest
+        or task.terms.policy is Policy.CONTEST
+    )
+
+
+def _is_turn(s: Situation, task: Task, since: int) -> bool:
+    """The holder of the lead claim acts at once, the others if it does not.
+
+    Nobody waits for others when there is little time left.
+    """
+    rank = parties(task).index(s.me)
+    return s.now >= since + min(rank * TURN_S, task.terms.answer_for // 2)
+
+
+def _proof(trace: Trace, segment: int) -> list[bytes]:
+    return trace.proof_after(segment)

@@ -1,0 +1,148 @@
+"""How far the agent is with a task, as the files in the task's folder tell.
+
+Whoever does a piece of work writes one file when it is done, whole or not at all. So a killed agent
+finds what it had, and deleting a folder only means to do the work again.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainyard.engine.journal import write_whole
+from trainyard.protocol.commitments import Claim
+from trainyard.protocol.trace import Trace
+
+FETCHED, REFUSED, CARD, CLAIM = "fetched.json", "refused.json", "card.json", "claim.json"
+TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json", "answers", "failed"
+RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
+# After a failure the same work is tried again later, and later still.
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What is known of a task once its manifest and data are here."""
+
+    mode: str
+    workers: int
+    segments: int
+    hours: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a seat found: a state's hash, or scores; or that nothing was served."""
+
+    value: bytes
+    scores: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A piece of work that failed, how often in a row, and when it may be tried again."""
+
+    reason: str
+    count: int
+    again_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    fetched: Fetched | None = None
+    # Why the task can never be done here.
+    refused: str | None = None
+    card: bytes | None = None
+    claim: Claim | None = None
+    trace: Trace | None = None
+    served: frozenset[int] = frozenset()
+    is_open: bool = False
+    # By panel and seat.
+    answers: dict[tuple[int, int, int], Answer] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    # Slots from which nothing was heard, and since when.
+    silent: dict[int, float] = field(default_factory=dict)
+
+
+NONE = Progress()
+
+
+class Shelf:
+    """The folder of one task."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, *names: str) -> Path:
+        return self.folder.joinpath(*names)
+
+    def write(self, document: Any, *names: str) -> None:
+        path = self.path(*names)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(document).encode())
+
+    def read(self, *names: str) -> Any:
+        """A document, or None; one that cannot be read is as good as none."""
+        try:
+            return json.loads(self.path(*names).read_bytes())
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+
+    def note_failure(self, work: str, reason: str) -> None:
+        before = self.read(FAILED, f"{work}.json") or {"count": 0}
+        count = before["count"] + 1
+        wait_s = min(_FIRST_WAIT_S * 2 ** (count - 1), _LONGEST_WAIT_S)
+        again_at = time.time() + wait_s
+        self.write({"reason": reason, "count": count, "again_at": again_at}, FAILED, f"{work}.json")
+
+    def note_success(self, work: str) -> None:
+        self.path(FAILED, f"{work}.json").unlink(missing_ok=True)
+
+    def progress(self) -> Progress:
+        if not self.folder.is_dir():
+            return NONE
+        fetched, refused = self.read(FETCHED), self.read(REFUSED)
+        card, claim, trace = self.read(CARD), self.read(CLAIM), self.read(TRACE)
+        served, live = self.read(SERVED) or {}, self.read(LIVE) or {}
+        return Progress(
+            fetched=None if fetched is None else Fetched(**fetched),
+            refused=None if refused is None else refused["reason"],
+            card=None if card is None else bytes.fromhex(card["digest"]),
+            claim=None
+            if claim is None
+            else Claim.of(bytes.fromhex(claim["result"]), bytes.fromhex(claim["root"])),
+            trace=None if trace is None else Trace([bytes.fromhex(one) for one in trace["states"]]),
+            served=frozenset(served.get("segments", ())),
+            is_open=bool(served.get("is_open", False)),
+            answers=dict(self._answers()),
+            failures={
+                path.stem: Failure(**found)
+                for path in self._documents(FAILED)
+                if (found := self.read(FAILED, path.name)) is not None
+            },
+            silent={int(slot): since for slot, since in live.get("silent", {}).items()},
+        )
+
+    def _answers(self) -> list[tuple[tuple[int, int, int], Answer]]:
+        found = []
+        for path in self._documents(ANSWERS):
+            segment, round_, seat = map(int, path.stem.split("-"))
+            answer = self.read(ANSWERS, path.name)
+            if answer is not None:
+                value = Answer(
+                    bytes.fromhex(answer["value"]), tuple(answer["scores"]), answer["reason"]
+                )
+                found.append(((segment, round_, seat), value))
+        return found
+
+    def _documents(self, folder: str) -> list[Path]:
+        path = self.path(folder)
+        return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
+
+
+def answer_name(panel: tuple[int, int], seat: int) -> str:
+    return f"{panel[0]}-{panel[1]}-{seat}.json"

@@ -1,0 +1,74 @@
+"""All that a decision depends on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trainyard.chain.calls import MarketCalls
+from trainyard.protocol.commitments import Market
+from trainyard.protocol.ledger.book import Book, Task
+from trainyard.protocol.market import TaskState
+from worker_agent.policy import Policy
+from worker_agent.progress import NONE, Progress
+
+ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
+# Who comes next waits so long before it does what anyone may do.
+TURN_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The chain as it is seen, what is done so far, and what the operator wants."""
+
+    me: str
+    market: Market
+    book: Book
+    # The chain's time, and its head.
+    now: int
+    block: int
+    # The wall clock, by which failed work is tried again.
+    clock: float
+    policy: Policy
+    env_class: bytes
+    progress: Mapping[int, Progress]
+    # What the account holds beside its credit, where that can be put in.
+    purse: int
+    # A secret of the account for each seat, always the same.
+    salt: Callable[[int, tuple[int, int], int], bytes]
+    profile: bytes = b""
+    payout: str | None = None
+    margin_s: float = 30.0
+    # Takes nothing new: neither tasks nor, when it is drained, duties.
+    is_paused: bool = False
+
+    @property
+    def calls(self) -> MarketCalls:
+        return MarketCalls(self.market.address)
+
+    def of(self, task: int) -> Progress:
+        return self.progress.get(task, NONE)
+
+    def may_try(self, task: int, work: str) -> bool:
+        failure = self.of(task).failures.get(work)
+        return failure is None or self.clock >= failure.again_at
+
+    def in_time(self, deadline: int) -> bool:
+        """Whether what is sent now is mined before `deadline`."""
+        return self.now + self.margin_s < deadline
+
+
+def slots_of(task: Task, who: str) -> list[int]:
+    """The slots that `who` holds."""
+    return [
+        index
+        for index, slot in enumerate(task.slots)
+        if slot.worker == who and task.joined >> index & 1
+    ]
+
+
+def parties(task: Task) -> list[str]:
+    """Who has money in a task, whoever's turn comes first in front."""
+    lead = task.slots[task.lead].worker
+    holders = [slot.worker for slot in task.slots]
+    members = [seat.member for _, panel in sorted(task.panels.items()) for seat in panel.seats]
+    named = [one for one in (lead, *holders, *members, task.requester) if one is not None]
+    return list(dict.fromkeys(named))
