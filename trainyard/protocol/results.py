@@ -1,5 +1,7 @@
 """The document behind a claim: what the digest on chain that is called `result` stands for."""
 
+import math
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -10,6 +12,9 @@ from trainyard.protocol.manifest.canonical import canonical, digest
 
 LARGEST_RESULT_BYTES = 1 << 16
 _DIGEST = "^[0-9a-f]{64}$"
+# What a member answers whose segment starts from bytes that are the trace's and yet no state. All
+# honest members answer the same, and no trace can have it.
+NONSENSE = digest(b"trainyard: no state")
 
 
 class ResultError(PermanentError):
@@ -50,3 +55,14 @@ class Result(BaseModel):
         if (found.manifest, found.root) != (manifest.hex(), root.hex()):
             raise ResultError("the result is of another manifest or of another trace")
         return found
+
+
+def points(loss: float, metrics: Mapping[str, float]) -> int:
+    """A score as the market counts it: the first metric by name, in millionths.
+
+    Without any metric it is what the loss leaves of a million: less loss is more.
+    """
+    value = metrics[min(metrics)] if metrics else 1 / (1 + max(loss, 0.0))
+    if math.isnan(value):
+        return 0
+    return min(max(round(value * 1_000_000), 0), 2**32 - 1)

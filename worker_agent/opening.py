@@ -1,0 +1,16 @@
+"""What settings lead to: the content plane and the sandbox of an agent."""
+
+from trainyard.content.content import Content
+from trainyard.content.settings import ContentSettings, open_content
+from worker_agent.settings import Home, Settings
+
+
+def open_agent_content(home: Home, settings: Settings) -> Content:
+    places = settings.content
+    return open_content(
+        ContentSettings(
+            store=places.store or home.content_store,
+            kubo=places.kubo,
+            gateways=",".join(places.gateways),
+        )
+    )

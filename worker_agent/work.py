@@ -1,0 +1,248 @@
+"""One piece of work for a task, as a process of its own: `python -m worker_agent.work JOB`.
+
+It has no key. What it is to do stands in its job, what it did in the task's folder, and why it
+could not on its standard output.
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.content import Content
+from trainyard.content.names import ContentPath
+from trainyard.engine.auditing import audit, recompute
+from trainyard.engine.errors import RunError
+from trainyard.engine.journal import Journal
+from trainyard.engine.material import Files, fetch_files
+from trainyard.engine.rescoring import audit_score_of_result
+from trainyard.engine.results import Asked
+from trainyard.engine.sealing import seal
+from trainyard.engine.unsealing import Evidence, NotServedError
+from trainyard.protocol.errors import PermanentError, TrainyardError
+from trainyard.protocol.manifest import Manifest, ManifestError
+from trainyard.protocol.market import UNSERVED
+from trainyard.protocol.results import NONSENSE, Result, points
+from worker_agent.opening import open_agent_content
+from worker_agent.progress import (
+    ANSWERS,
+    CLAIM,
+    DATA,
+    EVIDENCE,
+    FETCHED,
+    REFUSED,
+    RUN,
+    SERVED,
+    TRACE,
+    Shelf,
+    answer_name,
+)
+from worker_agent.settings import Home, read_settings
+from worker_agent.speed import estimate_hours, measured_speed
+
+MANIFEST = "manifest.json"
+_FORM = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Job(BaseModel):
+    model_config = _FORM
+
+    home: Path
+    task: int
+
+
+class FetchJob(_Job):
+    kind: Literal["fetch"] = "fetch"
+    manifest: str
+    env_class: str
+    slots: int
+    # Of the trace, where the terms say it.
+    segments: int
+    is_audited: bool
+
+
+class SealJob(_Job):
+    kind: Literal["seal"] = "seal"
+    served: tuple[int, ...] = ()
+    is_open: bool = False
+    self_audits: int = 0
+
+
+class AnswerJob(_Job):
+    kind: Literal["answer"] = "answer"
+    manifest: str
+    result: str
+    root: str
+    segment: int
+    is_scored: bool
+    panel: tuple[int, int]
+    seat: int
+
+
+Job = FetchJob | SealJob | AnswerJob
+_ADAPTER: TypeAdapter[Job] = TypeAdapter(Job)
+
+
+def main() -> None:
+    job = _ADAPTER.validate_json(Path(sys.argv[1]).read_bytes())
+    home = Home(job.home)
+    shelf = Shelf(home.task(job.task))
+    content = open_agent_content(home, read_settings(home))
+    try:
+        match job:
+            case FetchJob():
+                _fetch(job, home, shelf, content)
+            case SealJob():
+                _seal(job, shelf, content)
+            case AnswerJob():
+                _answer(job, home, shelf, content)
+    except TrainyardError as error:
+        print(json.dumps({"reason": str(error)}), flush=True)
+        sys.exit(1)
+    finally:
+        content.close()
+
+
+# Before joining
+
+
+def _fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content) -> None:
+    try:
+        manifest = _manifest(job.manifest, shelf, content)
+        _check_terms(job, manifest)
+    except (ManifestError, RunError) as error:
+        shelf.write({"reason": f"its manifest cannot be used: {error}"}, REFUSED)
+        return
+    fetch_files(manifest, content, shelf.path(DATA))
+    size = sum(path.stat().st_size for path in shelf.path(DATA).rglob("*") if path.is_file())
+    # Weights, what the optimiser keeps, gradients, and what a batch makes of it all.
+    values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
+    resources = manifest.resources
+    state_bytes = manifest.model.parameters * 12
+    document = {
+        "mode": manifest.training.mode,
+        "workers": manifest.training.workers,
+        "segments": manifest.plan.segments,
+        "hours": estimate_hours(manifest, measured_speed(home.folder / "speed.json")),
+        "memory_bytes": max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
+        "disk_bytes": max(
+            (resources and resources.disk_bytes) or 0,
+            size + 2 * state_bytes * (manifest.plan.segments + 1),
+        ),
+    }
+    shelf.write(document, FETCHED)
+
+
+def _manifest(digest: str, shelf: Shelf, content: Content) -> Manifest:
+    path = shelf.path(MANIFEST)
+    if not path.exists():
+        data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(digest))).block
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    manifest = Manifest.parse(path.read_bytes())
+    if manifest.digest.hex() != digest:
+        raise RunError("it is not in its canonical form: post the digest of that")
+    return manifest
+
+
+def _check_terms(job: FetchJob, manifest: Manifest) -> None:
+    training = manifest.training
+    if manifest.environment not in (None, job.env_class):
+        raise RunError("it is for another environment class than the task")
+    if job.is_audited and manifest.plan.segments != job.segments:
+        raise RunError(
+            f"it makes {manifest.plan.segments} segments, and the task says {job.segments}"
+        )
+    if job.is_audited and training.workers != job.slots:
+        raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
+    if job.is_audited and training.mode == "async":
+        raise RunError("async cannot be audited: post it with the policy Score")
+
+
+# After training
+
+
+def _seal(job: SealJob, shelf: Shelf, content: Content) -> None:
+    journal = Journal.read(shelf.path(RUN))
+    if job.self_audits and shelf.read(CLAIM) is None:
+        _audit_ourselves(job, shelf, content, journal)
+    result = seal(journal, content, served=job.served, is_open=job.is_open)
+    shelf.write({"states": [state.hex() for state in journal.trace.states]}, TRACE)
+    shelf.write({"segments": list(job.served), "is_open": job.is_open}, SERVED)
+    shelf.write({"result": result.digest.hex(), "root": result.root}, CLAIM)
+
+
+def _audit_ourselves(job: SealJob, shelf: Shelf, content: Content, journal: Journal) -> None:
+    """Compute some segments again before we sign for what others had a part in."""
+    manifest = Manifest.parse(journal.manifest)
+    if manifest.training.mode == "async":
+        return
+    files = fetch_files(manifest, content, shelf.path(DATA))
+    segments = manifest.plan.segments
+    chosen = random.SystemRandom().sample(range(segments), min(job.self_audits, segments))
+    found = audit(journal.folder, files, chosen)
+    for answer in found.answers:
+        if answer.state != journal.entries[answer.segment + 1].state:
+            raise PermanentError(
+                f"segment {answer.segment} comes out differently here: a peer sent wrong values, "
+                "or this machine is faulty; nothing is submitted"
+            )
+
+
+# As auditor, evaluator and referee
+
+
+def _answer(job: AnswerJob, home: Home, shelf: Shelf, content: Content) -> None:
+    name = answer_name(job.panel, job.seat)
+    manifest = _manifest(job.manifest, shelf, content)
+    files = fetch_files(manifest, content, shelf.path(DATA))
+    result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+    try:
+        evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
+        if job.is_scored:
+            value, scores, reason = _score(job, manifest, content, shelf)
+        else:
+            value, scores, reason = _state(job.segment, manifest, files, evidence)
+    except NotServedError as error:
+        # Kept as an answer, to be given only if nothing better comes in time.
+        shelf.write({"value": UNSERVED.hex(), "scores": [], "reason": str(error)}, ANSWERS, name)
+        raise
+    shelf.write({"value": value.hex(), "scores": scores, "reason": reason}, ANSWERS, name)
+
+
+def _state(
+    segment: int, manifest: Manifest, files: Files, evidence: Evidence
+) -> tuple[bytes, list[int], str]:
+    inputs = evidence.inputs(segment)
+    [answer] = recompute(manifest, files, {segment: inputs}).answers
+    if answer.state is None:
+        return NONSENSE, [], answer.reason
+    return bytes.fromhex(answer.state), [], ""
+
+
+def _score(
+    job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf
+) -> tuple[bytes, list[int], str]:
+    from trainyard.protocol.commitments import scores_answer
+
+    data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(job.result))).block
+    result = Result.parse(data, manifest=manifest.digest, root=bytes.fromhex(job.root))
+    try:
+        found = audit_score_of_result(
+            content,
+            ContentPath.parse(result.run),
+            Asked(manifest=manifest.digest.hex(), root=job.root),
+            shelf.path(EVIDENCE),
+        ).found
+    except TrainyardError as error:
+        raise NotServedError(f"the result is not served: {error}") from error
+    scores = [0 if found is None else points(found.figures.loss, found.figures.metrics)]
+    return scores_answer(scores), scores, ""
+
+
+if __name__ == "__main__":
+    main()
