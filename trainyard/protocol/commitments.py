@@ -104,6 +104,21 @@ class Market:
             },
         )
 
+    def card_message(
+        self, task: int, worker: str, certificate: str, endpoints: Sequence[str], signer: str
+    ) -> dict[str, Any]:
+        """Typed data that a worker signs to tell the others of a task where and who it is."""
+        return self._message(
+            "PeerCard",
+            {
+                "task": ("uint256", task),
+                "worker": ("address", worker),
+                "certificate": ("string", certificate),
+                "endpoints": ("string[]", list(endpoints)),
+                "signer": ("address", signer),
+            },
+        )
+
     def _message(self, name: str, values: dict[str, tuple[str, Any]]) -> dict[str, Any]:
         domain = {
             "name": ("string", "Trainyard"),
