@@ -18,9 +18,9 @@ from cryptography.x509.oid import NameOID
 from eth_account.messages import encode_typed_data
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
-from eth_keys.exceptions import ValidationError as MalformedSignature
 from eth_utils.address import is_checksum_address, to_checksum_address
 from eth_utils.crypto import keccak
+from eth_utils.exceptions import ValidationError as MalformedSignature
 from pydantic import AfterValidator, Field, ValidationError
 
 from trainyard.protocol.commitments import Market

@@ -89,6 +89,8 @@ def _load(path: Path, worker: str) -> Identity:
         raise IdentityError(f"{path} has a key that is not its certificate's: restore it")
     (name,) = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if name.value != worker:
-        raise IdentityError(f"{path} belongs to {name.value}, not to {worker}: use another folder")
+        raise IdentityError(
+            f"{path} belongs to {name.value!r}, not to {worker}: use another folder"
+        )
     text = certificate.public_bytes(Encoding.PEM).decode()
     return Identity(path, text, certificate.fingerprint(SHA256()), key)
