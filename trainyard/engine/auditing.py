@@ -2,17 +2,19 @@
 
 import json
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainyard.engine.auditor import Answer, AuditJob, Inputs, Rescored, Start
+from trainyard.engine.classes import require_class
+from trainyard.engine.confining import Confinement, absolute, reach_of_audit
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Failed, read_event
 from trainyard.engine.exchange import Exchange
 from trainyard.engine.journal import Journal
-from trainyard.engine.launching import EXCHANGE, processes
+from trainyard.engine.launching import EXCHANGE, confined_processes, processes
 from trainyard.engine.leaves import Absence, Absences, delta_of
 from trainyard.engine.material import Files
 from trainyard.engine.scoring import require_replayable, require_scored
@@ -74,16 +76,22 @@ def deltas_named(manifest: Manifest, segment: int, states: Sequence[Path]) -> li
 
 
 def recompute(
-    manifest: Manifest, files: Files, segments: Mapping[int, Inputs], kept: Path | None = None
+    manifest: Manifest,
+    files: Files,
+    segments: Mapping[int, Inputs],
+    kept: Path | None = None,
+    confinement: Confinement | None = None,
 ) -> Recomputed:
     """Compute segments, each from its inputs; the first state from the manifest alone.
 
-    The states that they come to are kept in the folder `kept`, if there is one.
+    The states that they come to are kept in the folder `kept`, if there is one. With a
+    `confinement` all of it is computed in there.
     """
     _check(manifest, segments)
     start, answers = "", []
     wanted = {segment: _resolved(one) for segment, one in segments.items()}
-    with closing(_said(manifest, files, wanted, kept=kept)) as lines:
+    said = _said(manifest, files, wanted, kept=kept, confinement=confinement)
+    with closing(said) as lines:
         for line in lines:
             if b'"event":"start"' in line:
                 start = Start.model_validate_json(line).state
@@ -92,10 +100,12 @@ def recompute(
     return Recomputed(start, tuple(answers))
 
 
-def rescore(manifest: Manifest, files: Files, state: Path) -> Rescored:
+def rescore(
+    manifest: Manifest, files: Files, state: Path, confinement: Confinement | None = None
+) -> Rescored:
     """Compute the score of a state."""
     require_scored(manifest)
-    [line] = _said(manifest, files, {}, state.resolve())
+    [line] = _said(manifest, files, {}, state.resolve(), confinement=confinement)
     return Rescored.model_validate(json.loads(line))
 
 
@@ -105,18 +115,21 @@ def _said(
     segments: dict[int, Inputs],
     scored: Path | None = None,
     kept: Path | None = None,
+    confinement: Confinement | None = None,
 ) -> Generator[bytes, None, None]:
     """What a process says that computes all that is wanted."""
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
         (folder / "manifest.json").write_bytes(manifest.canonical)
-        job = Job(
-            manifest=folder / "manifest.json",
-            folder=folder,
-            train=files.train.resolve(),
-            validation=files.validation,
-            test=files.test,
-            initial_state=files.initial_state,
+        job = absolute(
+            Job(
+                manifest=folder / "manifest.json",
+                folder=folder,
+                train=files.train.resolve(),
+                validation=files.validation,
+                test=files.test,
+                initial_state=files.initial_state,
+            )
         )
         request = AuditJob(
             job=job,
@@ -125,12 +138,23 @@ def _said(
             states=None if kept is None else kept.resolve(),
         )
         (folder / "audit.json").write_text(request.model_dump_json())
-        with processes("trainyard.engine.auditor", folder / "audit.json", folder / "log") as lines:
+        with _auditor(request, manifest, folder, confinement) as lines:
             for line in lines:
                 if b'"event":"failed"' in line:
                     failure = read_event(line)
                     raise RunError(failure.reason if isinstance(failure, Failed) else "")
                 yield line
+
+
+def _auditor(
+    request: AuditJob, manifest: Manifest, folder: Path, confinement: Confinement | None
+) -> AbstractContextManager[Iterator[bytes]]:
+    module, job, log = "trainyard.engine.auditor", folder / "audit.json", folder / "log"
+    if confinement is None:
+        return processes(module, job, log)
+    # In a sandbox nobody could find it out.
+    require_class(manifest)
+    return confined_processes(module, job, log, confinement, reach_of_audit(request))
 
 
 def _check(manifest: Manifest, segments: Iterable[int]) -> None:

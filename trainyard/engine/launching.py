@@ -5,21 +5,25 @@ TensorFlow is never imported here: it runs in processes of its own, which end wi
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.addresses import Addresses
+from trainyard.engine.confining import Confined, Confinement, Reach
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Failed, read_event
 from trainyard.engine.journal import RUN_LOCK, Journal, held
-from trainyard.engine.logs import last_line
+from trainyard.engine.logs import last_line, open_own
 from trainyard.engine.material import Files
 from trainyard.engine.offers import own_key
 from trainyard.engine.signing import address_of
+from trainyard.engine.starting import READ_BYTES, output_of, plain_status, status_of
 from trainyard.engine.supervisor import DEFAULT_STALL_S, Jobs
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
@@ -30,6 +34,9 @@ _MANIFEST, _JOBS, _PEERS = "manifest.json", "jobs.json", "peers"
 _LOG = "supervisor.log"
 EXCHANGE = "exchange"
 _END_S = 10.0
+_LOOK_S = 1.0
+# Of a stranger in a sandbox, who may say anything at all.
+_LONGEST_LINE = 1 << 20
 _KEPT = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "TERM", "TMPDIR", "USER", "VIRTUAL_ENV"})
 _KEPT_PREFIXES = ("LC_", "PYTHON", "TRAINYARD_", "XDG_")
 
@@ -89,9 +96,9 @@ def _run(jobs: Jobs, folder: Path, on_event: Callable[[Event], None] | None) -> 
 @contextlib.contextmanager
 def processes(module: str, job: Path, log: Path) -> Iterator[Iterator[bytes]]:
     """Run a module of the engine with its job, and give what it says line by line."""
-    with log.open("ab") as errors:
+    with open_own(log) as errors:
         child = subprocess.Popen(
-            [sys.executable, "-m", module, str(job)],
+            _command(module, job),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -114,6 +121,28 @@ def processes(module: str, job: Path, log: Path) -> Iterator[Iterator[bytes]]:
             child.stdout.close()
 
 
+@contextlib.contextmanager
+def confined_processes(
+    module: str, job: Path, log: Path, confinement: Confinement, reach: Reach
+) -> Iterator[Iterator[bytes]]:
+    """The same in a sandbox. A limit that it goes over is an error that says which."""
+    with (
+        open_own(log) as errors,
+        confinement.running(
+            _command(module, job),
+            readable=reach.readable,
+            writable=reach.writable,
+            environment=reach.environment,
+            log=errors,
+        ) as child,
+    ):
+        yield _watched_lines(child, log)
+
+
+def _command(module: str, job: Path) -> list[str]:
+    return [sys.executable, "-m", module, str(job)]
+
+
 def _plain_environment() -> dict[str, str]:
     """Of what the user has set only what cannot change a bit.
 
@@ -127,15 +156,42 @@ def _plain_environment() -> dict[str, str]:
 
 
 def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
-    if child.stdout is None:
-        raise TypeError("a child's output is a pipe")
-    yield from child.stdout
-    status = child.wait()
-    if status != 0:
-        ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "failed"
-        raise RunError(
-            f"the process of the run {ending}; see {log}: {last_line(log) or 'it says nothing'}"
-        )
+    yield from output_of(child)
+    _require_success(child.wait(), log)
+
+
+def _watched_lines(child: Confined, log: Path) -> Iterator[bytes]:
+    output = output_of(child)
+    unfinished, look_at = b"", time.monotonic()
+    while True:
+        if time.monotonic() >= look_at:
+            breach = child.breach()
+            if breach is not None:
+                raise RunError(breach)
+            look_at = time.monotonic() + _LOOK_S
+        if not select.select([output], [], [], _LOOK_S)[0]:
+            continue
+        data = os.read(output.fileno(), READ_BYTES)
+        if not data:
+            break
+        *lines, unfinished = (unfinished + data).split(b"\n")
+        if len(unfinished) > _LONGEST_LINE:
+            raise RunError("the process of the run said what no such process says")
+        yield from lines
+    status = status_of(child)
+    reason = child.reason(status, last_line(log))
+    if reason is not None:
+        raise RunError(reason)
+    _require_success(plain_status(status), log)
+
+
+def _require_success(status: int, log: Path) -> None:
+    if status == 0:
+        return
+    ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else "failed"
+    raise RunError(
+        f"the process of the run {ending}; see {log}: {last_line(log) or 'it says nothing'}"
+    )
 
 
 def _jobs(manifest: Manifest, files: Files, folder: Path) -> tuple[Job, ...]:

@@ -7,6 +7,7 @@ from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import rescore
 from trainyard.engine.classes import find_class
+from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
@@ -53,25 +54,37 @@ def audit_score_of_result(
     folder: Path,
     *,
     progress: Report | None = None,
+    confinement: Confinement | None = None,
 ) -> ScoreAudit:
     """Compute the score of a published run; what is fetched for that is kept in `folder`."""
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, asked, folder, progress)
+    return _audit(run, content, asked, folder, progress, confinement)
 
 
 def audit_score_of_folder(
-    content: Content, run: Path, asked: Asked, folder: Path, *, progress: Report | None = None
+    content: Content,
+    run: Path,
+    asked: Asked,
+    folder: Path,
+    *,
+    progress: Report | None = None,
+    confinement: Confinement | None = None,
 ) -> ScoreAudit:
     """The same for a run in a folder of this machine."""
     kept = Kept(run)
     require_scored(kept.manifest)
     if len(kept.states) != kept.manifest.plan.segments + 1:
         raise RunError(f"the run in {run} is not finished: run it to its end first")
-    return _audit(kept, content, asked, folder, progress)
+    return _audit(kept, content, asked, folder, progress, confinement)
 
 
 def _audit(
-    run: Published | Kept, content: Content, asked: Asked, folder: Path, progress: Report | None
+    run: Published | Kept,
+    content: Content,
+    asked: Asked,
+    folder: Path,
+    progress: Report | None,
+    confinement: Confinement | None,
 ) -> ScoreAudit:
     require_scored(run.manifest)
     manifest = run.manifest.digest.hex()
@@ -79,7 +92,7 @@ def _audit(
     asked.check(manifest, root)
     claimed = run.score
     files = fetch_files(run.manifest, content, folder, progress=progress)
-    found = rescore(run.manifest, files, run.state(len(run.states) - 1))
+    found = rescore(run.manifest, files, run.state(len(run.states) - 1), confinement)
     audit = ScoreAudit(
         manifest=manifest,
         root=root,

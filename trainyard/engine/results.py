@@ -10,6 +10,7 @@ from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import Recomputed, recompute
 from trainyard.engine.auditor import Answer, Inputs, state_file
 from trainyard.engine.classes import find_class
+from trainyard.engine.confining import Confinement
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.errors import OtherRunError, RunError, StateError
 from trainyard.engine.evidence import Kept, Published
@@ -113,10 +114,11 @@ def audit_result(
     *,
     asked: Asked = WHICHEVER,
     progress: Report | None = None,
+    confinement: Confinement | None = None,
 ) -> Audit:
     """Recompute segments of a published run; what is fetched for that is kept in `folder`."""
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, segments, asked, folder, progress)
+    return _audit(run, content, segments, asked, folder, progress, confinement)
 
 
 def audit_folder(
@@ -127,9 +129,10 @@ def audit_folder(
     *,
     asked: Asked = WHICHEVER,
     progress: Report | None = None,
+    confinement: Confinement | None = None,
 ) -> Audit:
     """The same for a run in a folder of this machine, finished or not."""
-    return _audit(Kept(run), content, segments, asked, folder, progress)
+    return _audit(Kept(run), content, segments, asked, folder, progress, confinement)
 
 
 def ended_by(plan: Plan, states: Sequence[str], segment: int) -> set[int]:
@@ -152,6 +155,7 @@ def _audit(
     asked: Asked,
     folder: Path,
     progress: Report | None,
+    confinement: Confinement | None,
 ) -> Audit:
     manifest, states = run.manifest, run.states
     root = Trace([bytes.fromhex(state) for state in states]).root.hex()
@@ -169,7 +173,7 @@ def _audit(
             for one in ended_by(manifest.plan, states, segment) - inputs.keys():
                 inputs[one] = run.inputs(one)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".found-") as name:
-        found = recompute(manifest, files, inputs, Path(name))
+        found = recompute(manifest, files, inputs, Path(name), confinement)
         return _verdicts(run, root, found, inputs, Path(name), asked)
 
 

@@ -1,0 +1,169 @@
+"""Control groups: limits that the kernel keeps for all processes of a task together.
+
+Both versions are known. They are used where this process may make groups, which is so for root, and
+for a user whose session was handed a part of the tree. Elsewhere there are limits for each process.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_OWN = Path("/proc/self")
+_PREFIX = "trainyard-"
+_CONTROLLERS = ("memory", "pids")
+_END_S = 10.0
+_POLL_S = 0.01
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Where groups can be made: a folder for each controller, in version 2 the same for both."""
+
+    version: int
+    parents: Mapping[str, Path]
+
+    @property
+    def places(self) -> list[Path]:
+        return list(dict.fromkeys(self.parents.values()))
+
+
+def find_tree(own: Path = _OWN) -> Tree:
+    """The places in which this process may make groups; none at all is a normal case."""
+    groups = _own_groups((own / "cgroup").read_text())
+    found: dict[str, Path] = {}
+    for root, mount, kind, options in _mounts((own / "mountinfo").read_text()):
+        if kind == "cgroup2" and "" in groups:
+            below = _below(mount, root, groups[""])
+            place = None if below is None else _delegated(mount, below)
+            if place is not None:
+                return Tree(2, dict.fromkeys(_CONTROLLERS, place))
+        for controller in set(options) & set(_CONTROLLERS) & groups.keys():
+            below = _below(mount, root, groups[controller])
+            if kind == "cgroup" and below is not None and os.access(below, os.W_OK | os.X_OK):
+                found[controller] = below
+    return Tree(1, found)
+
+
+def _own_groups(text: str) -> dict[str, str]:
+    """The group of this process for each controller; under no name that of version 2."""
+    groups: dict[str, str] = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups |= dict.fromkeys(controllers.split(","), path)
+    return groups
+
+
+def _mounts(text: str) -> list[tuple[str, Path, str, list[str]]]:
+    found = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split(" ", 2)
+        found.append((root, Path(mount), kind, options.split(",")))
+    return found
+
+
+def _below(mount: Path, root: str, group: str) -> Path | None:
+    """Where a group is in a mount, which may show only a part of the tree."""
+    if root != "/" and group != root and not group.startswith(f"{root}/"):
+        return None
+    place = mount / group.removeprefix(root if root != "/" else "").lstrip("/")
+    return place if place.is_dir() else None
+
+
+def _delegated(mount: Path, own: Path) -> Path | None:
+    """The nearest folder above that hands on both controllers, and that we may write.
+
+    It is not the own one unless that is the root: in version 2 a group has processes or groups.
+    """
+    for place in (own, *own.parents):
+        handed_on = (place / "cgroup.subtree_control").read_text().split()
+        if set(_CONTROLLERS) <= set(handed_on):
+            # Who moves a process has to be allowed to in what its old and new group share.
+            return place if _is_writable(place) else None
+        if place == mount:
+            break
+    return None
+
+
+def _is_writable(place: Path) -> bool:
+    return os.access(place, os.W_OK | os.X_OK) and os.access(place / "cgroup.procs", os.W_OK)
+
+
+class Group:
+    """One group for one task, in all trees that there are. Gone when it is left, with all in it."""
+
+    def __init__(self, tree: Tree, memory_bytes: int, processes: int) -> None:
+        self._version = tree.version
+        name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+        self._folders = {controller: place / name for controller, place in tree.parents.items()}
+        for place in tree.places:
+            _sweep(place)
+            (place / name).mkdir()
+        if "memory" in self._folders:
+            self._limit_memory(memory_bytes)
+        if "pids" in self._folders:
+            # Bubblewrap has two processes of its own.
+            (self._folders["pids"] / "pids.max").write_text(str(processes + 2))
+
+    def _limit_memory(self, size: int) -> None:
+        folder = self._folders["memory"]
+        if self._version == 1:
+            (folder / "memory.limit_in_bytes").write_text(str(size))
+            return
+        (folder / "memory.max").write_text(str(size))
+        # Else what does not fit goes to the disk. Not all kernels have swap.
+        if (folder / "memory.swap.max").exists():
+            (folder / "memory.swap.max").write_text("0")
+
+    def join(self) -> None:
+        """Put this process, and its children from now on, into the group."""
+        for folder in set(self._folders.values()):
+            (folder / "cgroup.procs").write_text("0")
+
+    @property
+    def out_of_memory(self) -> bool:
+        name = "memory.oom_control" if self._version == 1 else "memory.events"
+        return self._count("memory", name, "oom_kill") > 0
+
+    @property
+    def out_of_processes(self) -> bool:
+        return self._count("pids", "pids.events", "max") > 0
+
+    def _count(self, controller: str, file: str, name: str) -> int:
+        if controller not in self._folders:
+            return 0
+        lines = (self._folders[controller] / file).read_text().splitlines()
+        counts = dict(line.split() for line in lines)
+        return int(counts.get(name, 0))
+
+    def remove(self) -> None:
+        """End all that is in it, and then the group itself."""
+        until = time.monotonic() + _END_S
+        for folder in set(self._folders.values()):
+            while folder.exists():
+                for pid in (folder / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                try:
+                    folder.rmdir()
+                except OSError:
+                    # A process that was killed takes a moment to be gone.
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(_POLL_S)
+
+
+def _sweep(place: Path) -> None:
+    """Remove what agents left here that were killed. A group with processes in it stays."""
+    for folder in place.glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdecimal() and not Path("/proc", owner).exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
