@@ -183,13 +183,13 @@ def test_verify_heals_a_damaged_block_from_a_gateway(
     }
 
 
-def test_devnet_without_kubo_serves_the_embedded_store(
+def test_network_without_kubo_serves_the_embedded_store(
     trainyard: Trainyard, other: Trainyard
 ) -> None:
     code, cid, _ = trainyard.run("content", "add", "-", stdin=b"hello")
     assert code == 0
 
-    with trainyard.serving("devnet", "--no-kubo") as running:
+    with trainyard.serving("content", "network", "--no-kubo") as running:
         assert running["gateway"].startswith("http://127.0.0.1:")
         code, out, _ = other.run(
             "content", "cat", cid.decode().strip(), "--gateway", running["gateway"]
@@ -265,10 +265,10 @@ class TestKubo:
         pins = trainyard.document("content", "pin", "--list", "--kubo", kubo_node.api_url)["pins"]
         assert in_node["cid"] in pins
 
-    def test_devnet_runs_a_private_node_and_ends_it(
+    def test_network_runs_a_private_node_and_ends_it(
         self, trainyard: Trainyard, other: Trainyard, kubo_binary: Path
     ) -> None:
-        with trainyard.serving("devnet") as running:
+        with trainyard.serving("content", "network") as running:
             repo = Path(running["repo"])
             config = json.loads((repo / "config").read_text())
             code, cid, err = other.run(

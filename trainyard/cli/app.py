@@ -8,10 +8,11 @@ import typer
 from trainyard import __version__
 from trainyard.cli.checks import stat, verify
 from trainyard.cli.content import add, cat, gc, get, ls, pin, unpin
+from trainyard.cli.devnet import devnet
 from trainyard.cli.doctor import doctor
 from trainyard.cli.engine import audit, run
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
-from trainyard.cli.serving import devnet, serve
+from trainyard.cli.serving import network, serve
 from trainyard.cli.shards import shard
 
 app = typer.Typer(
@@ -28,7 +29,7 @@ content = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(content)
-for command in (add, shard, get, cat, ls, stat, pin, unpin, gc, verify, serve):
+for command in (add, shard, get, cat, ls, stat, pin, unpin, gc, verify, serve, network):
     content.command(epilog=EXIT_CODES_HELP)(command)
 engine = typer.Typer(
     name="engine",
@@ -40,7 +41,7 @@ app.add_typer(engine)
 engine.command(epilog=EXIT_CODES_HELP)(run)
 app.command(epilog=EXIT_CODES_HELP)(audit)
 app.command(epilog=EXIT_CODES_HELP)(doctor)
-app.command(epilog=EXIT_CODES_HELP)(devnet)
+app.add_typer(devnet)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""`trainyard content serve` and `trainyard devnet`: servers that end with their command."""
+"""`trainyard content serve` and `content network`: servers that end with their command."""
 
 import signal
 import tempfile
@@ -40,7 +40,7 @@ def serve(
 
 
 @at_place
-def devnet(
+def network(
     place: Place,
     port: Port = 0,
     data: Annotated[
@@ -90,7 +90,7 @@ def _start_kubo(output: Output, data: Path | None, running: ExitStack) -> dict[s
 
 
 def _scratch() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="trainyard-devnet-")
+    return tempfile.TemporaryDirectory(prefix="trainyard-network-")
 
 
 @contextmanager

@@ -1,0 +1,95 @@
+"""The devnet's agents: daemons of workers, each with a home, a key and a password of its own."""
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainyard.devnet.errors import DevnetError
+from trainyard.devnet.files import write_whole
+from trainyard.devnet.process import Child
+
+if TYPE_CHECKING:
+    from trainyard.devnet.devnet import Devnet
+
+_COMMAND = (sys.executable, "-m", "trainyard", "worker")
+_INIT_S = 120.0
+# An agent first ends what it trains.
+_STOP_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    name: str
+    home: Path
+    password: Path
+    child: Child
+
+    @property
+    def log(self) -> Path:
+        return self.child.log
+
+
+def start_agents(
+    devnet: "Devnet",
+    parts: ExitStack,
+    on_end: Callable[[Child], None],
+    report: Callable[[str], None],
+) -> list[Agent]:
+    """Start as many as the options say; they end, one after the other, with `parts`."""
+    agents = []
+    for index in range(devnet.options.agents):
+        name = f"worker-{index + 1}"
+        home = make_home(devnet, name)
+        child = Child(name, run_command(home), home.with_suffix(".log"))
+        parts.callback(child.stop, _STOP_S)
+        child.on_end = on_end
+        agents.append(Agent(name, home, password_file(home), child))
+        report(f"{name} runs with {home}")
+    return agents
+
+
+def run_command(home: Path) -> list[str]:
+    return [*_COMMAND, "run", "--home", str(home), "--password-file", str(password_file(home))]
+
+
+def password_file(home: Path) -> Path:
+    return home.with_suffix(".password")
+
+
+def make_home(devnet: "Devnet", name: str) -> Path:
+    """An agent's folder with its settings and its key, made by the command that operators use."""
+    home = devnet.place.agent(name)
+    if (home / "config.toml").exists():
+        return home
+    home.parent.mkdir(exist_ok=True)
+    if not password_file(home).exists():
+        write_whole(password_file(home), secrets.token_urlsafe(24) + "\n")
+    content = devnet.content
+    kept = ("--kubo", content.kubo) if content.kubo else ("--store", str(content.store))
+    command = [
+        *(*_COMMAND, "init", "--json", "--home", str(home)),
+        *("--endpoint", devnet.url, "--chain-id", str(devnet.chain_id)),
+        *("--market", devnet.market, "--start-block", str(devnet.start_block)),
+        *("--gateway", content.gateway, *kept),
+        *("--password-file", str(password_file(home)), "--key-file", "-"),
+    ]
+    # Through a pipe: a key has no business on a disk or a command line.
+    made = subprocess.run(
+        command,
+        input=f"0x{devnet.accounts[name].key.hex()}",
+        capture_output=True,
+        text=True,
+        timeout=_INIT_S,
+    )
+    if made.returncode != 0:
+        raise DevnetError(f"no home for {name} could be made: {made.stderr.strip()}")
+    address = json.loads(made.stdout)["address"]
+    if address != devnet.accounts[name].address:
+        raise DevnetError(f"the home of {name} has the key of {address}: remove {home}")
+    return home

@@ -1,0 +1,174 @@
+"""Starting, watching and ending a devnet that runs by itself in its folder."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from trainyard.devnet.errors import AlreadyRunningError, DevnetError
+from trainyard.devnet.options import Options
+from trainyard.devnet.place import Place
+from trainyard.devnet.process import tail_of
+from trainyard.devnet.record import Record, Running
+
+_UP_S = 180.0
+_DOWN_S = 60.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What runs in a folder."""
+
+    # The process behind everything; None if nothing runs.
+    pid: int | None
+    record: Record | None
+    # None while it comes up, or goes down.
+    running: Running | None
+
+    @property
+    def alive(self) -> dict[str, bool]:
+        each = self.running.processes if self.running else {}
+        return {name: _lives(*process) for name, process in each.items()}
+
+
+def status_of(folder: Path) -> Status:
+    place = Place(folder)
+    pid = place.holder()
+    return Status(pid, Record.read(place), None if pid is None else Running.read(place))
+
+
+def bring_up(folder: Path, options: Options) -> None:
+    """Start a devnet, and come back when all of it is there; if it fails, none of it is."""
+    place = Place(folder)
+    if place.holder() is not None:
+        raise AlreadyRunningError(
+            f"a devnet runs in {folder} already: 'trainyard devnet status' shows it"
+        )
+    place.make()
+    # Its own now: a crash before the lock is taken leaves no folder that looks like somebody's.
+    place.lock.touch(mode=0o600)
+    listening, telling = os.pipe()
+    try:
+        try:
+            process = _start(place, options, telling)
+        finally:
+            os.close(telling)
+        said: dict[str, object] = {}
+        try:
+            said = _hear(listening)
+        finally:
+            if not said.get("ready"):
+                # Asked to end, it ends what it had begun.
+                process.terminate()
+                process.wait()
+    finally:
+        os.close(listening)
+    if not said.get("ready"):
+        raise DevnetError(str(said.get("error") or f"it did not come up: {tail_of(place.log)}"))
+
+
+def _start(place: Place, options: Options, pipe: int) -> "subprocess.Popen[bytes]":
+    with place.log.open("ab") as log:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "trainyard.devnet.supervisor"),
+                *(str(place.folder), json.dumps(asdict(options)), str(pipe)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            # So that it outlives the terminal.
+            start_new_session=True,
+            pass_fds=[pipe],
+        )
+
+
+def take_down(folder: Path) -> bool:
+    """End what runs in the folder; False if nothing did. Nothing is left when it returns."""
+    place = Place(folder)
+    deadline = time.monotonic() + _DOWN_S
+    found = False
+    number = signal.SIGTERM
+    while (pid := place.holder()) is not None:
+        found = True
+        running = Running.read(place)
+        if time.monotonic() > deadline:
+            number = signal.SIGKILL
+        if pid:
+            _end(place, pid, number)
+        _wait_for_end(place, pid, deadline)
+        # What it started ends with it, by the kernel's hand if need be, which takes a moment.
+        for process in (running.processes if running else {}).values():
+            while _lives(*process) and place.holder() is None:
+                time.sleep(_POLL_S)
+    return found
+
+
+def forget(folder: Path) -> bool:
+    """End it, and remove all that it kept; False if there was nothing."""
+    take_down(folder)
+    place = Place(folder)
+    if not place.lock.exists():
+        return False
+    with place.held():
+        place.forget()
+        place.log.unlink(missing_ok=True)
+        place.lock.unlink()
+    with suppress(OSError):
+        # Not where somebody put more into it.
+        folder.rmdir()
+    return True
+
+
+def _hear(pipe: int) -> dict[str, object]:
+    """The one line of who comes up; nothing if it ended or hangs instead."""
+    said, deadline = b"", time.monotonic() + _UP_S
+    while not said.endswith(b"\n"):
+        if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return {}
+        piece = os.read(pipe, 4096)
+        if not piece:
+            return {}
+        said += piece
+    found: dict[str, object] = json.loads(said)
+    return found
+
+
+def _end(place: Place, pid: int, number: signal.Signals) -> None:
+    """Signal the holder, and nobody who has its number by now."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        # The handle is of whoever has the number: the holder, if it holds the folder still.
+        if place.holder() == pid:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, number)
+    finally:
+        os.close(handle)
+
+
+def _wait_for_end(place: Place, pid: int, deadline: float) -> None:
+    while place.holder() == pid and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    if time.monotonic() >= deadline:
+        time.sleep(_POLL_S)
+
+
+def _lives(pid: int, started: float) -> bool:
+    """Whether the process is there, and not another one that got its number."""
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() == started and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
