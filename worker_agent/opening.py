@@ -2,6 +2,8 @@
 
 from trainyard.content.content import Content
 from trainyard.content.settings import ContentSettings, open_content
+from worker_agent.limits import Limits
+from worker_agent.sandbox import Sandbox
 from worker_agent.settings import Home, Settings
 
 
@@ -12,5 +14,17 @@ def open_agent_content(home: Home, settings: Settings) -> Content:
             store=places.store or home.content_store,
             kubo=places.kubo,
             gateways=",".join(places.gateways),
+        )
+    )
+
+
+def open_sandbox(settings: Settings) -> Sandbox:
+    """Where the code of strangers runs, with the limits that the operator set."""
+    wanted = settings.sandbox
+    return Sandbox(
+        Limits(
+            memory_bytes=wanted.memory_bytes,
+            disk_bytes=wanted.disk_bytes,
+            processes=wanted.processes,
         )
     )

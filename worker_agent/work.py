@@ -16,6 +16,7 @@ from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import audit, recompute
+from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import Files, fetch_files
@@ -23,11 +24,12 @@ from trainyard.engine.rescoring import audit_score_of_result
 from trainyard.engine.results import Asked
 from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
+from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest, ManifestError
 from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
-from worker_agent.opening import open_agent_content
+from worker_agent.opening import open_agent_content, open_sandbox
 from worker_agent.progress import (
     ANSWERS,
     CLAIM,
@@ -41,7 +43,7 @@ from worker_agent.progress import (
     Shelf,
     answer_name,
 )
-from worker_agent.settings import Home, read_settings
+from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.speed import estimate_hours, measured_speed
 
 MANIFEST = "manifest.json"
@@ -91,15 +93,16 @@ def main() -> None:
     job = _ADAPTER.validate_json(Path(sys.argv[1]).read_bytes())
     home = Home(job.home)
     shelf = Shelf(home.task(job.task))
-    content = open_agent_content(home, read_settings(home))
+    settings = read_settings(home)
+    content = open_agent_content(home, settings)
     try:
         match job:
             case FetchJob():
                 _fetch(job, home, shelf, content)
             case SealJob():
-                _seal(job, shelf, content)
+                _seal(job, settings, shelf, content)
             case AnswerJob():
-                _answer(job, home, shelf, content)
+                _answer(job, settings, shelf, content)
     except TrainyardError as error:
         print(json.dumps({"reason": str(error)}), flush=True)
         sys.exit(1)
@@ -166,17 +169,19 @@ def _check_terms(job: FetchJob, manifest: Manifest) -> None:
 # After training
 
 
-def _seal(job: SealJob, shelf: Shelf, content: Content) -> None:
+def _seal(job: SealJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     journal = Journal.read(shelf.path(RUN))
     if job.self_audits and shelf.read(CLAIM) is None:
-        _audit_ourselves(job, shelf, content, journal)
+        _audit_ourselves(job, settings, shelf, content, journal)
     result = seal(journal, content, served=job.served, is_open=job.is_open)
     shelf.write({"states": [state.hex() for state in journal.trace.states]}, TRACE)
     shelf.write({"segments": list(job.served), "is_open": job.is_open}, SERVED)
     shelf.write({"result": result.digest.hex(), "root": result.root}, CLAIM)
 
 
-def _audit_ourselves(job: SealJob, shelf: Shelf, content: Content, journal: Journal) -> None:
+def _audit_ourselves(
+    job: SealJob, settings: Settings, shelf: Shelf, content: Content, journal: Journal
+) -> None:
     """Compute some segments again before we sign for what others had a part in."""
     manifest = Manifest.parse(journal.manifest)
     if manifest.training.mode == "async":
@@ -184,7 +189,7 @@ def _audit_ourselves(job: SealJob, shelf: Shelf, content: Content, journal: Jour
     files = fetch_files(manifest, content, shelf.path(DATA))
     segments = manifest.plan.segments
     chosen = random.SystemRandom().sample(range(segments), min(job.self_audits, segments))
-    found = audit(journal.folder, files, chosen)
+    found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
     for answer in found.answers:
         if answer.state != journal.entries[answer.segment + 1].state:
             raise PermanentError(
@@ -196,17 +201,18 @@ def _audit_ourselves(job: SealJob, shelf: Shelf, content: Content, journal: Jour
 # As auditor, evaluator and referee
 
 
-def _answer(job: AnswerJob, home: Home, shelf: Shelf, content: Content) -> None:
+def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     name = answer_name(job.panel, job.seat)
     manifest = _manifest(job.manifest, shelf, content)
     files = fetch_files(manifest, content, shelf.path(DATA))
     result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+    sandbox = open_sandbox(settings)
     try:
         evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
         if job.is_scored:
-            value, scores, reason = _score(job, manifest, content, shelf)
+            value, scores, reason = _score(job, manifest, content, shelf, sandbox)
         else:
-            value, scores, reason = _state(job.segment, manifest, files, evidence)
+            value, scores, reason = _state(job.segment, manifest, files, evidence, sandbox)
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
         shelf.write({"value": UNSERVED.hex(), "scores": [], "reason": str(error)}, ANSWERS, name)
@@ -215,20 +221,18 @@ def _answer(job: AnswerJob, home: Home, shelf: Shelf, content: Content) -> None:
 
 
 def _state(
-    segment: int, manifest: Manifest, files: Files, evidence: Evidence
+    segment: int, manifest: Manifest, files: Files, evidence: Evidence, sandbox: Confinement
 ) -> tuple[bytes, list[int], str]:
     inputs = evidence.inputs(segment)
-    [answer] = recompute(manifest, files, {segment: inputs}).answers
+    [answer] = recompute(manifest, files, {segment: inputs}, confinement=sandbox).answers
     if answer.state is None:
         return NONSENSE, [], answer.reason
     return bytes.fromhex(answer.state), [], ""
 
 
 def _score(
-    job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf
+    job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf, sandbox: Confinement
 ) -> tuple[bytes, list[int], str]:
-    from trainyard.protocol.commitments import scores_answer
-
     data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(job.result))).block
     result = Result.parse(data, manifest=manifest.digest, root=bytes.fromhex(job.root))
     try:
@@ -237,6 +241,7 @@ def _score(
             ContentPath.parse(result.run),
             Asked(manifest=manifest.digest.hex(), root=job.root),
             shelf.path(EVIDENCE),
+            confinement=sandbox,
         ).found
     except TrainyardError as error:
         raise NotServedError(f"the result is not served: {error}") from error

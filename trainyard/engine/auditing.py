@@ -31,13 +31,14 @@ class Recomputed:
     answers: tuple[Answer, ...]
 
 
-def audit(run: Path, files: Files, segments: Iterable[int]) -> Recomputed:
+def audit(
+    run: Path, files: Files, segments: Iterable[int], confinement: Confinement | None = None
+) -> Recomputed:
     """Recompute segments of the run in folder `run`, from the states that it kept."""
     journal = Journal.read(run)
     manifest = Manifest.parse(journal.manifest)
-    return recompute(
-        manifest, files, {segment: inputs_in(journal, manifest, segment) for segment in segments}
-    )
+    inputs = {segment: inputs_in(journal, manifest, segment) for segment in segments}
+    return recompute(manifest, files, inputs, confinement=confinement)
 
 
 def inputs_in(journal: Journal, manifest: Manifest, segment: int) -> Inputs:

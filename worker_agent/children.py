@@ -1,0 +1,110 @@
+"""The processes that an agent has running, each for one piece of work."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.logs import last_line
+
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A process that has ended, and the last line it said."""
+
+    task: int
+    work: str
+    status: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    process: "subprocess.Popen[bytes]"
+    handle: int
+    log: Path
+
+
+class Children:
+    """They end with the agent, however that ends."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[int, str], _Child] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def has(self, task: int, work: str) -> bool:
+        return (task, work) in self._running
+
+    def of(self, task: int) -> list[str]:
+        return [work for number, work in self._running if number == task]
+
+    def start(self, task: int, work: str, module: str, arguments: Sequence[str], log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=dying_with_parent(niceness=5),
+                # A terminal's Ctrl-C is for the agent, which ends its children in order.
+                start_new_session=True,
+            )
+        handle = os.pidfd_open(process.pid)
+        self._selector.register(handle, selectors.EVENT_READ)
+        self._running[task, work] = _Child(process, handle, log)
+
+    def wait(self, timeout_s: float, *others: int) -> None:
+        """Until one has ended, one of `others` can be read, or the time is over."""
+        for handle in others:
+            self._selector.register(handle, selectors.EVENT_READ)
+        try:
+            self._selector.select(timeout_s)
+        finally:
+            for handle in others:
+                self._selector.unregister(handle)
+
+    def ended(self) -> list[Done]:
+        """Those that have ended since this was last asked."""
+        found = []
+        for (task, work), child in list(self._running.items()):
+            status = child.process.poll()
+            if status is not None:
+                self._forget(task, work)
+                found.append(Done(task, work, status, last_line(child.log) or ""))
+        return found
+
+    def stop(self, task: int, work: str) -> None:
+        child = self._running.get((task, work))
+        if child is None:
+            return
+        # All that it started is in its session.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.process.pid, signal.SIGTERM)
+        try:
+            child.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            child.process.wait()
+        self._forget(task, work)
+
+    def stop_all(self) -> None:
+        for task, work in list(self._running):
+            self.stop(task, work)
+        self._selector.close()
+
+    def _forget(self, task: int, work: str) -> None:
+        child = self._running.pop((task, work))
+        self._selector.unregister(child.handle)
+        os.close(child.handle)

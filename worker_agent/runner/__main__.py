@@ -1,0 +1,80 @@
+"""Trains one slot of one task, as a process without a key: `python -m worker_agent.runner JOB`."""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+from trainyard.engine.material import fetch_files
+from trainyard.protocol.errors import PermanentError, TrainyardError
+from trainyard.protocol.manifest import Manifest
+from worker_agent.opening import open_agent_content, open_sandbox
+from worker_agent.progress import DATA, Shelf
+from worker_agent.runner.child import Worker
+from worker_agent.runner.job import RunnerJob
+from worker_agent.runner.live import Live
+from worker_agent.runner.sync import run_sync
+from worker_agent.runner.task import MANIFEST, Task
+from worker_agent.settings import Home, read_settings
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    try:
+        asyncio.run(_until_told(path))
+    except TrainyardError as error:
+        print(json.dumps({"reason": str(error)}), flush=True)
+        sys.exit(1)
+
+
+async def _until_told(path: Path) -> None:
+    """Run it; a request to stop ends all of it in order."""
+    running = asyncio.create_task(_run(path))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, running.cancel)
+    try:
+        await running
+    except asyncio.CancelledError:
+        sys.exit(128 + signal.SIGTERM)
+
+
+async def _run(path: Path) -> None:
+    job = RunnerJob.read(path)
+    home = Home(job.home)
+    settings = read_settings(home)
+    shelf = Shelf(home.task(job.task))
+    manifest = Manifest.parse(shelf.path(MANIFEST).read_bytes())
+    content = open_agent_content(home, settings)
+    try:
+        # All of it is here already: whoever joins has fetched it before.
+        files = fetch_files(manifest, content, shelf.path(DATA))
+    finally:
+        content.close()
+    task = Task(
+        path=path,
+        job=job,
+        manifest=manifest,
+        shelf=shelf,
+        files=files,
+        settings=settings,
+        sandbox=open_sandbox(settings),
+        live=Live(shelf),
+    )
+    match manifest.training.mode:
+        case "single":
+            await _run_single(task)
+        case "sync":
+            await run_sync(task)
+        case mode:
+            raise PermanentError(f"mode {mode} is not trained by this agent yet")
+
+
+async def _run_single(task: Task) -> None:
+    task.live.enter("training")
+    await Worker(task.engine_job(), task.sandbox).run(task.live.take)
+    task.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""A slot of a synchronous run: all workers in one TensorFlow cluster, over the peer plane.
+
+TensorFlow cannot replace a lost worker, so all begin anew from the last state that all of them
+have. They agree on that by counting *generations*: whoever has to begin anew counts one up, whoever
+hears of a higher one joins it, and all start when all wait in the same one. Nobody leads.
+"""
+
+import asyncio
+import contextlib
+import json
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import structlog
+
+from trainyard.engine.journal import Entry, Journal, held
+from trainyard.engine.limits import most_state_bytes
+from trainyard.engine.state import State
+from trainyard.protocol.errors import PermanentError, TrainyardError
+from worker_agent.joining import PEER, card_port
+from worker_agent.peers.identity import own_identity
+from worker_agent.peers.inner import Config, sync_ports
+from worker_agent.peers.plane import PeerPlane
+from worker_agent.runner.child import LostPeerError, Worker
+from worker_agent.runner.task import SOCKETS, Task
+
+_POLL_S = 0.25
+_ASK_S = 5.0
+# Begun anew so often without a new state between, it is not bad luck.
+_MOST_LOSSES = 20
+_CONFIG = "peers.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a worker of the run is."""
+
+    generation: int
+    # "waiting" for the others, "running", or "ended" with all states.
+    phase: str
+    # How many states it had when it began to wait.
+    states: int
+    # Another one each time that its process starts, and whom it began this generation with.
+    name: str
+    met: dict[int, str]
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Standing":
+        try:
+            found = json.loads(data)
+            return cls(
+                int(found["generation"]),
+                str(found["phase"]),
+                int(found["states"]),
+                str(found["name"]),
+                {int(slot): str(name) for slot, name in found["met"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PermanentError("a peer says what no peer says") from error
+
+    def waits_for(self, slot: int, name: str) -> bool:
+        """Whether it is there for the worker of this name: waiting, or begun with it already."""
+        return self.phase == "waiting" or self.met.get(slot) == name
+
+
+async def run_sync(task: Task) -> None:
+    await _SyncRun(task).run()
+
+
+class _SyncRun:
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._slot = task.job.slot
+        self._generation, self._phase = 0, "waiting"
+        self._name = secrets.token_hex(8)
+        self._met: dict[int, str] = {}
+        self._kept = self._count()
+        self._heard: dict[int, Standing] = {}
+
+    async def run(self) -> None:
+        task = self._task
+        identity = own_identity(task.shelf.path(PEER), task.job.me)
+        sockets = task.shelf.path(SOCKETS)
+        peers = task.settings.peers
+        plane = PeerPlane(
+            identity,
+            self._slot,
+            folder=sockets,
+            answer=self._answer,
+            host=peers.host,
+            port=0 if peers.relay else card_port(task.shelf),
+            relay=peers.relay,
+        )
+        config = sockets / _CONFIG
+        async with plane:
+            Config(
+                folder=str(sockets.absolute()), slot=self._slot, ports=sync_ports(task.workers)
+            ).write(config)
+            hearing = asyncio.create_task(self._hear_peers(plane))
+            try:
+                await self._compute(plane, config)
+                # The others may still need our states; the agent ends this when they do not.
+                await asyncio.Event().wait()
+            finally:
+                hearing.cancel()
+
+    async def _compute(self, plane: PeerPlane, config: Path) -> None:
+        losses, known = 0, -1
+        while not self._task.has_ended:
+            began = time.monotonic()
+            self._wait_anew()
+            if await self._gather(plane):
+                break
+            self._phase = "running"
+            self._task.live.lost_s += time.monotonic() - began if losses else 0.0
+            self._task.live.enter("training")
+            try:
+                await self._train(plane, config)
+                break
+            except LostPeerError as error:
+                losses = losses + 1 if self._count() == known else 1
+                known = self._count()
+                structlog.get_logger().warning("begin anew", reason=str(error), losses=losses)
+                if losses >= _MOST_LOSSES:
+                    raise PermanentError(
+                        f"workers were lost {losses} times without a state between: {error}"
+                    ) from error
+                # At once when the others moved on; a little later when something is broken here.
+                await asyncio.sleep(min(0.25 * losses, 5.0))
+        self._phase = "ended"
+        self._kept = self._count()
+        self._task.end()
+
+    def _wait_anew(self) -> None:
+        self._phase, self._kept, self._met = "waiting", self._count(), {}
+        self._generation += 1
+        self._task.live.generation = self._generation
+        self._task.live.enter("waiting for peers")
+
+    async def _gather(self, plane: PeerPlane) -> bool:
+        """Wait until all wait in this generation, at the same state; or take all from who ended."""
+        while True:
+            ended = next((s for s, one in self._heard.items() if one.phase == "ended"), None)
+            if ended is not None:
+                await self._adopt(plane, ended, self._heard[ended].states)
+                return True
+            for one in self._heard.values():
+                is_ours = one.waits_for(self._slot, self._name)
+                # Those that run without us have to begin anew, and so in a later generation.
+                self._generation = max(self._generation, one.generation + (not is_ours))
+            here = {
+                slot: one.name
+                for slot, one in self._heard.items()
+                if one.generation == self._generation and one.waits_for(self._slot, self._name)
+            }
+            if len(here) == self._task.workers - 1:
+                self._met = here
+                await self._align(plane)
+                return False
+            await asyncio.sleep(_POLL_S)
+
+    async def _align(self, plane: PeerPlane) -> None:
+        """Have the states that all have, and no more. Who came new takes them from another."""
+        counts = {slot: one.states for slot, one in self._heard.items() if one.states}
+        if self._kept:
+            counts[self._slot] = self._kept
+        if not counts:
+            return
+        kept = min(counts.values())
+        if not self._kept:
+            source = min(counts)
+            await self._adopt(plane, source, kept)
+            return
+        with self._journal() as journal:
+            if len(journal.entries) > kept:
+                journal.rewind(kept)
+
+    async def _adopt(self, plane: PeerPlane, slot: int, count: int) -> None:
+        """Take the states that are missing here from the worker of `slot`."""
+        most = most_state_bytes(self._task.manifest)
+        with self._journal() as journal:
+            for number in range(len(journal.entries), count):
+                body = json.dumps(number).encode()
+                entry = Entry.model_validate_json(
+                    await plane.ask(slot, "entry", body, timeout_s=_ASK_S)
+                )
+                path = self._task.shelf.path(f"adopted-{number}")
+                await plane.fetch(slot, "state", body, path, most_bytes=most)
+                state = State.load(path)
+                path.unlink()
+                if state.hash.hex() != entry.state or entry.number != number:
+                    raise PermanentError(f"worker {slot} sent another state than it named")
+                journal.append(entry, state)
+        self._kept = self._count()
+
+    async def _train(self, plane: PeerPlane, config: Path) -> None:
+        """Run the worker; when another one began anew, it is of no use any more."""
+        addresses = tuple(f"127.0.0.1:{ports[0]}" for ports in sync_ports(self._task.workers))
+        prefix = [sys.executable, "-m", "worker_agent.peers.inner", str(config.absolute()), "--"]
+        worker = Worker(
+            self._task.engine_job(addresses), self._task.sandbox, prefix, config.parent.absolute()
+        )
+        training = asyncio.create_task(worker.run(self._task.live.take))
+        moving = asyncio.create_task(self._until_they_move())
+        try:
+            await asyncio.wait({training, moving}, return_when=asyncio.FIRST_COMPLETED)
+            if training.done():
+                training.result()
+                return
+            raise LostPeerError("another worker began anew")
+        finally:
+            for one in (training, moving):
+                one.cancel()
+                with contextlib.suppress(asyncio.CancelledError, TrainyardError):
+                    await one
+
+    async def _until_they_move(self) -> None:
+        while not any(
+            one.generation > self._generation and one.phase != "ended"
+            for one in self._heard.values()
+        ):
+            await asyncio.sleep(_POLL_S)
+
+    async def _hear_peers(self, plane: PeerPlane) -> None:
+        """Know who holds the slots, and ask each where it is, over and over."""
+        while True:
+            if self._task.was_told_anew():
+                plane.know(self._task.job.peer_cards())
+                # Who is gone is not waited for.
+                for slot in self._heard.keys() - self._task.job.holders.keys():
+                    del self._heard[slot]
+            others = [slot for slot in range(self._task.workers) if slot != self._slot]
+            await asyncio.gather(*(self._hear(plane, slot) for slot in others))
+            self._task.live.write()
+            await asyncio.sleep(_POLL_S)
+
+    async def _hear(self, plane: PeerPlane, slot: int) -> None:
+        silent = self._task.live.silent
+        try:
+            self._heard[slot] = Standing.parse(await plane.ask(slot, "standing", timeout_s=_ASK_S))
+            silent.pop(slot, None)
+        except TrainyardError:
+            # What it said last is of a time that is over: it may come back as another.
+            self._heard.pop(slot, None)
+            silent.setdefault(slot, time.time())
+
+    async def _answer(self, slot: int, kind: str, body: bytes) -> bytes | Path:
+        if kind == "standing":
+            standing = Standing(self._generation, self._phase, self._kept, self._name, self._met)
+            return json.dumps(asdict(standing)).encode()
+        number = int(json.loads(body))
+        journal = Journal.read(self._task.run)
+        if not 0 <= number < len(journal.entries):
+            raise PermanentError(f"there is no state {number} here")
+        if kind == "entry":
+            return journal.entries[number].model_dump_json().encode()
+        if kind == "state":
+            return journal.path_of(number)
+        raise PermanentError(f"nobody asks for {kind!r}")
+
+    @contextlib.contextmanager
+    def _journal(self) -> Iterator[Journal]:
+        with held(self._task.run):
+            yield Journal.open(self._task.run, self._task.manifest.canonical)
+
+    def _count(self) -> int:
+        try:
+            return len(Journal.read(self._task.run).entries)
+        except TrainyardError:
+            return 0

@@ -1,0 +1,57 @@
+"""Sends what was decided, once each; what the chain took back or refused is decided anew."""
+
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+from trainyard.chain.errors import RevertedError
+from trainyard.chain.journal import Entry, State
+from trainyard.chain.outbox import Outbox
+from worker_agent.actions import Send
+
+# A call that was refused may be right a little later, or never.
+_AGAIN_S = 5.0
+_MOST_ATTEMPTS = 8
+# Left for the fees of what has to be sent later.
+FEE_RESERVE_WEI = 10**16
+
+
+@dataclass(slots=True)
+class Sender:
+    outbox: Outbox
+    _refused_at: dict[str, float] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def send(self, action: Send) -> None:
+        """Send it if that was not done yet; a transaction that reverted is sent anew, later."""
+        key = self._key(action.key)
+        if key is None or time.monotonic() < self._refused_at.get(action.key, 0.0):
+            return
+        log = structlog.get_logger().bind(action=action.key)
+        try:
+            entry = self.outbox.submit(key, action.call)
+        except RevertedError as error:
+            self._refused_at[action.key] = time.monotonic() + _AGAIN_S
+            if self._told.get(action.key) != str(error):
+                self._told[action.key] = str(error)
+                log.info("refused", reason=str(error))
+            return
+        log.info("sent", nonce=entry.nonce, transaction=f"0x{entry.newest.hash.hex()}")
+
+    def _key(self, key: str) -> str | None:
+        """The key of the next attempt; None if one is under way or done, or there were many."""
+        for attempt in range(_MOST_ATTEMPTS):
+            name = key if attempt == 0 else f"{key}#{attempt + 1}"
+            try:
+                entry = self.outbox.entry(name)
+            except LookupError:
+                return name
+            if not _has_failed(entry):
+                return None
+        return None
+
+
+def _has_failed(entry: Entry) -> bool:
+    is_reverted = entry.state is State.MINED and bool(entry.why)
+    return is_reverted or entry.state in (State.REVERTED, State.DISPLACED)

@@ -1,0 +1,49 @@
+"""The chain as the agent sees it now."""
+
+import time
+from dataclasses import dataclass
+
+from trainyard.chain.blocks import head_of
+from trainyard.chain.cursor import Cursor, Found
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.quantities import number_in
+from trainyard.chain.views import BookView
+from trainyard.protocol.ledger.book import Book
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One look at the chain: the market's book, the head, and the chain's time."""
+
+    book: Book
+    block: int
+    now: int
+    # What the account holds in the chain's own currency.
+    purse: int
+
+
+class Watcher:
+    """Follows the market from its first block on; the view lives in memory."""
+
+    def __init__(self, endpoints: Endpoints, cursor: Cursor, who: str) -> None:
+        self._endpoints, self._cursor, self._who = endpoints, cursor, who
+        self._view = BookView()
+        self._seen: tuple[int, int, float] | None = None
+        self.events = 0
+        cursor.forget()
+
+    def look(self) -> Sight:
+        for batch in self._cursor.batches():
+            self._view.take(batch)
+            if isinstance(batch, Found):
+                self.events += len(batch.events)
+        head = self._endpoints.run(head_of)
+        if self._seen is None or self._seen[0] != head.ref.number:
+            self._seen = head.ref.number, head.timestamp, time.monotonic()
+        # By the chain's own time and what has passed since: this machine's clock may be wrong.
+        number, timestamp, seen_at = self._seen
+        now = timestamp + int(time.monotonic() - seen_at)
+        purse = self._endpoints.run(
+            lambda rpc: number_in(rpc, rpc.request("eth_getBalance", self._who, "latest"))
+        )
+        return Sight(self._view.book, number, now, purse)

@@ -1,0 +1,210 @@
+"""Does on this machine what was decided: each piece in a process of its own, one at a time."""
+
+import time
+from collections.abc import Callable
+from functools import singledispatchmethod
+from typing import Any
+
+import structlog
+from eth_account.signers.local import LocalAccount
+
+from trainyard.chain.outbox import Fault
+from trainyard.content.content import Content
+from trainyard.protocol.commitments import Market
+from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.ledger.book import Book, Task
+from trainyard.protocol.market import OWN_PANEL, Policy
+from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
+from worker_agent.children import Children
+from worker_agent.faults import Moment
+from worker_agent.joining import make_card, read_card
+from worker_agent.progress import JOBS, RUN, Failure, Shelf
+from worker_agent.runner.job import RunnerJob
+from worker_agent.runner.task import ENDED
+from worker_agent.settings import Home, Settings
+from worker_agent.work import AnswerJob, FetchJob, SealJob
+from worker_agent.work import Job as WorkJob
+
+_WORK, _RUNNER = "worker_agent.work", "worker_agent.runner"
+
+
+class Worksite:
+    """The processes for tasks. Whatever is decided twice is begun once."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        account: LocalAccount,
+        market: Market,
+        content: Content,
+        children: Children,
+        reach: Callable[[Moment | Fault], None],
+    ) -> None:
+        self._home, self._settings, self._account = home, settings, account
+        self._market, self._content, self._children = market, content, children
+        self._reach = reach
+        # By digest: what a card says never changes.
+        self._read_cards: dict[bytes, str] = {}
+
+    def collect(self) -> None:
+        """Note what has ended, and how."""
+        for done in self._children.ended():
+            self._reach(Moment.AFTER_WORK)
+            shelf = self._shelf(done.task)
+            log = structlog.get_logger().bind(task_id=done.task, work=done.work)
+            if done.status == 0:
+                shelf.note_success(done.work)
+                log.info("done")
+            else:
+                reason = done.said or f"it ended with status {done.status}"
+                shelf.note_failure(done.work, reason)
+                log.warning("failed", reason=reason)
+
+    @singledispatchmethod
+    def perform(self, action: Any, book: Book) -> None:
+        raise TypeError(f"{action} is nothing that is done here")
+
+    @perform.register
+    def _(self, action: Fetch, book: Book) -> None:
+        terms = book.tasks[action.task].terms
+        job = FetchJob(
+            home=self._home.folder,
+            task=action.task,
+            manifest=terms.manifest.hex(),
+            env_class=terms.env_class.hex(),
+            slots=terms.slots,
+            segments=terms.segments,
+            is_audited=terms.policy is Policy.AUDIT,
+        )
+        self._begin("fetch", job)
+
+    @perform.register
+    def _(self, action: MakeCard, book: Book) -> None:
+        self._reach(Moment.BEFORE_CARD)
+        make_card(
+            self._shelf(action.task),
+            self._market,
+            action.task,
+            self._account,
+            self._settings.peers,
+            self._content,
+        )
+        self._reach(Moment.AFTER_CARD)
+
+    @perform.register
+    def _(self, action: Train, book: Book) -> None:
+        task, shelf = book.tasks[action.task], self._shelf(action.task)
+        failures = shelf.progress().failures
+        if (shelf.path(RUN) / ENDED).exists():
+            if _is_due(failures.get("seal")):
+                self._begin("seal", self._first_seal(action.task, task.terms.slots))
+        elif not _is_due(failures.get("train")):
+            return
+        job = RunnerJob(
+            home=self._home.folder,
+            task=action.task,
+            slot=action.slot,
+            me=self._account.address,
+            chain_id=self._market.chain_id,
+            market=self._market.address,
+            holders={
+                slot: holder.worker
+                for slot, holder in enumerate(task.slots)
+                if holder.worker is not None and task.joined >> slot & 1
+            },
+            cards=self._cards(action.task, task),
+        )
+        path = shelf.path(JOBS, "train.json")
+        # Written when something changed: that is what the runner looks for.
+        if not path.exists() or RunnerJob.read(path) != job:
+            self._write("train", job)
+        if not self._children.has(action.task, "train") and not (shelf.path(RUN) / ENDED).exists():
+            self._start("train", _RUNNER, action.task, str(path))
+
+    @perform.register
+    def _(self, action: Seal, book: Book) -> None:
+        job = SealJob(
+            home=self._home.folder,
+            task=action.task,
+            served=action.served,
+            is_open=action.is_open,
+        )
+        self._begin("seal", job)
+
+    @perform.register
+    def _(self, action: Recompute, book: Book) -> None:
+        task = book.tasks[action.task]
+        segment, round_ = action.panel
+        seat = task.panels[action.panel].seats[action.seat]
+        claim = task.slots[task.lead].claim
+        if claim is None:
+            return
+        job = AnswerJob(
+            home=self._home.folder,
+            task=action.task,
+            manifest=task.terms.manifest.hex(),
+            result=claim.result.hex(),
+            root=claim.root.hex(),
+            segment=seat.segment,
+            is_scored=segment == OWN_PANEL and task.terms.policy is not Policy.AUDIT,
+            panel=action.panel,
+            seat=action.seat,
+        )
+        self._begin(f"answer-{segment}-{round_}-{action.seat}", job)
+
+    @perform.register
+    def _(self, action: Stop, book: Book) -> None:
+        for work in self._children.of(action.task):
+            structlog.get_logger().info(
+                "stopped", task_id=action.task, work=work, reason=action.reason
+            )
+            self._children.stop(action.task, work)
+
+    def _cards(self, number: int, task: Task) -> dict[int, str]:
+        """The cards of the present holders, as far as they can be had."""
+        for slot, holder in enumerate(task.slots):
+            if holder.worker is None or holder.peer_card in self._read_cards:
+                continue
+            try:
+                card = read_card(
+                    self._content, holder.peer_card, self._market, number, holder.worker
+                )
+            except TrainyardError as error:
+                structlog.get_logger().warning(
+                    "no card", task_id=number, slot=slot, reason=str(error)
+                )
+                continue
+            self._read_cards[holder.peer_card] = card.data.decode()
+        return {
+            slot: self._read_cards[holder.peer_card]
+            for slot, holder in enumerate(task.slots)
+            if task.joined >> slot & 1 and holder.peer_card in self._read_cards
+        }
+
+    def _first_seal(self, task: int, slots: int) -> SealJob:
+        # What was computed alone needs no second look.
+        audits = self._settings.policy.self_audits if slots > 1 else 0
+        return SealJob(home=self._home.folder, task=task, self_audits=audits)
+
+    def _begin(self, work: str, job: WorkJob) -> None:
+        if not self._children.has(job.task, work):
+            self._start(work, _WORK, job.task, self._write(work, job))
+
+    def _write(self, work: str, job: WorkJob | RunnerJob) -> str:
+        shelf = self._shelf(job.task)
+        shelf.write(job.model_dump(mode="json"), JOBS, f"{work}.json")
+        return str(shelf.path(JOBS, f"{work}.json"))
+
+    def _start(self, work: str, module: str, task: int, path: str) -> None:
+        self._reach(Moment.BEFORE_WORK)
+        self._children.start(
+            task, work, module, [path], self._shelf(task).path(JOBS, f"{work}.log")
+        )
+
+    def _shelf(self, task: int) -> Shelf:
+        return Shelf(self._home.task(task))
+
+
+def _is_due(failure: Failure | None) -> bool:
+    return failure is None or time.time() >= failure.again_at
