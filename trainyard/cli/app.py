@@ -14,6 +14,7 @@ from trainyard.cli.engine import audit, run
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
 from trainyard.cli.serving import network, serve
 from trainyard.cli.shards import shard
+from trainyard.cli.worker import worker
 
 app = typer.Typer(
     name="trainyard",
@@ -42,6 +43,7 @@ engine.command(epilog=EXIT_CODES_HELP)(run)
 app.command(epilog=EXIT_CODES_HELP)(audit)
 app.command(epilog=EXIT_CODES_HELP)(doctor)
 app.add_typer(devnet)
+app.add_typer(worker)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Mapping
 
 from eth_account import Account
-from eth_account.hdaccount import ETHEREUM_DEFAULT_PATH, Mnemonic, key_from_seed, seed_from_mnemonic
+from eth_account.hdaccount import ETHEREUM_DEFAULT_PATH, key_from_seed, seed_from_mnemonic
+from eth_account.hdaccount.mnemonic import Mnemonic
 from eth_account.signers.local import LocalAccount
 
 from trainyard.devnet.errors import DevnetError

@@ -11,12 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
 from trainyard.devnet.errors import AlreadyRunningError, DevnetError
 from trainyard.devnet.options import Options
 from trainyard.devnet.place import Place
-from trainyard.devnet.process import tail_of
+from trainyard.devnet.process import birth_of, tail_of
 from trainyard.devnet.record import Record, Running
 
 _UP_S = 180.0
@@ -165,10 +163,6 @@ def _wait_for_end(place: Place, pid: int, deadline: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _lives(pid: int, started: float) -> bool:
+def _lives(pid: int, birth: int) -> bool:
     """Whether the process is there, and not another one that got its number."""
-    try:
-        process = psutil.Process(pid)
-        return process.create_time() == started and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    return birth_of(pid) == birth

@@ -1,5 +1,6 @@
 """A devnet: for a test, the length of a block; for everybody else, one that runs in its folder."""
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -7,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-import psutil
 from eth_account.signers.local import LocalAccount
 
 from trainyard.content.settings import ContentSettings
@@ -19,7 +19,7 @@ from trainyard.devnet.errors import DevnetError, NotRunningError
 from trainyard.devnet.market import deploy_market, is_there
 from trainyard.devnet.options import CHAIN_ID, DEVNET_PARAMS, Options
 from trainyard.devnet.place import Place
-from trainyard.devnet.process import Child
+from trainyard.devnet.process import Child, birth_of
 from trainyard.devnet.record import Market, Ports, Record, Running
 from trainyard.protocol.market import Params
 
@@ -174,7 +174,7 @@ class Devnet:
         chain.fund([person.address for person in self.accounts.values()], self._options)
         self._market = record.market or deploy_market(chain, self.accounts["owner"], self._params)
         ports = replace(content.ports, chain=chain.port)
-        people = {name: person.address for name, person in self.accounts.items()}
+        people = {name: str(person.address) for name, person in self.accounts.items()}
         Record(self._options, ports, self._market, people).write(place)
         self._content = content.place
         self._agents = start_agents(self, parts, self._on_end, self._report)
@@ -207,9 +207,9 @@ class Devnet:
         return chain
 
     def _running(self, content: RunningContent, chain: OwnChain) -> Running:
-        pids = {"devnet": psutil.Process().pid, self._options.chain: chain.child.pid}
+        pids = {"devnet": os.getpid(), self._options.chain: chain.child.pid}
         if content.pid is not None:
             pids["kubo"] = content.pid
         pids |= {agent.name: agent.child.pid for agent in self._agents}
-        started = {name: (pid, psutil.Process(pid).create_time()) for name, pid in pids.items()}
-        return Running(chain.url, content.place.gateway, content.place.kubo, started)
+        processes = {name: (pid, birth_of(pid) or 0) for name, pid in pids.items()}
+        return Running(chain.url, content.place.gateway, content.place.kubo, processes)

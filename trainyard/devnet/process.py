@@ -85,3 +85,17 @@ def tail_of(log: Path) -> str:
     return (
         " | ".join(line.strip() for line in said.splitlines() if line.strip()) or "it said nothing"
     )
+
+
+def birth_of(pid: int) -> int | None:
+    """When the process began, in ticks since the machine did; None if it lives no more.
+
+    Numbers of processes are used again; a number together with a birth is not.
+    """
+    try:
+        # The name before the last bracket may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, birth = fields[0], int(fields[19])
+    return None if state in (b"Z", b"X") else birth

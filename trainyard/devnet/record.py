@@ -75,14 +75,16 @@ class Running:
     url: str
     gateway: str
     kubo: str | None
-    # The pid and the time of its start, by which a process is told from a later one of that pid.
-    processes: dict[str, tuple[int, float]]
+    # The pid and the birth, by which a process is told from a later one of that pid.
+    processes: dict[str, tuple[int, int]]
 
     @classmethod
     def read(cls, place: Place) -> Self | None:
         try:
             found = json.loads(place.running.read_text())
-            each = {name: (int(pid), float(at)) for name, (pid, at) in found["processes"].items()}
+            each = {
+                name: (int(pid), int(birth)) for name, (pid, birth) in found["processes"].items()
+            }
             return cls(**found | {"processes": each})
         except (OSError, ValueError, TypeError, KeyError):
             # Of a run that is still coming up, or going down.

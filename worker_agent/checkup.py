@@ -1,0 +1,186 @@
+"""What an agent's folder, chain, market and content look like to whoever asks before running it."""
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainyard.chain.blocks import head_of
+from trainyard.chain.client import MarketClient
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError, WrongChainError
+from trainyard.chain.quantities import number_in
+from trainyard.chain.rpc import Rpc
+from trainyard.content.errors import SourceError
+from trainyard.content.kubo_rpc import KuboRpc
+from trainyard.engine.checkup import Problem
+from trainyard.protocol.errors import TrainyardError
+from worker_agent.keystore import KeystoreError, address_in
+from worker_agent.locking import holder_of
+from worker_agent.settings import Home, Settings
+
+# A head as old as this is of a node that stands still, or of a chain nobody uses.
+_OLD_HEAD_S = 600
+# Blocks are stamped by their makers, whose clocks differ a little too.
+_SKEW_S = 30
+
+
+@dataclass(slots=True)
+class AgentCheckup:
+    """What was found, by name, and what is wrong with it."""
+
+    found: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def miss(self, what: str, fix: str, *, needed: bool = True) -> None:
+        self.problems.append(Problem(what, fix, needed))
+
+
+def examine_agent(home: Home, settings: Settings) -> AgentCheckup:
+    """Look at everything, also where the first thing is missing already."""
+    checkup = AgentCheckup()
+    address = _key(checkup, home)
+    well = _endpoints(checkup, settings)
+    if well:
+        _market(checkup, settings, well, address)
+    _content(checkup, home, settings)
+    _sandbox(checkup)
+    if address is None or holder_of(address) is None:
+        _ports(checkup, settings)
+    return checkup
+
+
+def _key(checkup: AgentCheckup, home: Home) -> str | None:
+    try:
+        address = address_in(home.keystore)
+    except KeystoreError as error:
+        what, _, fix = str(error).partition(": ")
+        checkup.miss(what, fix)
+        return None
+    holder = holder_of(address)
+    checkup.found["address"] = address
+    checkup.found["agent"] = None if holder is None else f"runs with pid {holder.pid}"
+    return address
+
+
+def _endpoints(checkup: AgentCheckup, settings: Settings) -> list[str]:
+    """Those that can be used."""
+    well, states = [], {}
+    for url in settings.chain.endpoints:
+        rpc = Rpc(url)
+        try:
+            chain = number_in(rpc, rpc.request("eth_chainId"))
+            head = head_of(rpc)
+        except EndpointError as error:
+            states[rpc.name] = error.why
+            checkup.miss(f"{rpc.name}: {error.why}", "start it, or name another in [chain]")
+            continue
+        if chain != settings.chain.chain_id:
+            states[rpc.name] = f"chain {chain}"
+            wrong = WrongChainError(rpc.name, chain, settings.chain.chain_id)
+            what, _, fix = str(wrong).partition(": ")
+            checkup.miss(what, fix)
+            continue
+        age = int(time.time()) - head.timestamp
+        states[rpc.name] = f"block {head.ref.number}, {age} s old"
+        for what, fix in _clocks(rpc.name, age):
+            checkup.miss(what, fix, needed=False)
+        well.append(url)
+    checkup.found["endpoints"] = states
+    return well
+
+
+def _clocks(name: str, age_s: int) -> Iterator[tuple[str, str]]:
+    if age_s > _OLD_HEAD_S:
+        fix = "see whether the node follows its chain"
+        yield f"the newest block of {name} is {age_s} s old", fix
+    if age_s < -_SKEW_S:
+        fix = "set this machine's clock, for instance with: timedatectl set-ntp true"
+        yield f"this machine's clock is {-age_s} s behind the chain of {name}", fix
+
+
+def _market(
+    checkup: AgentCheckup, settings: Settings, urls: list[str], address: str | None
+) -> None:
+    chain = settings.chain
+    endpoints = Endpoints(urls, chain_id=chain.chain_id)
+    client = MarketClient(endpoints, chain.market)
+    try:
+        if endpoints.call("eth_getCode", chain.market, "latest") in ("0x", None):
+            fix = "correct market in [chain], or chain_id and endpoints"
+            checkup.miss(f"there is no contract at {chain.market}", fix)
+            return
+        checkup.found["market"] = f"{chain.market}, {client.task_count()} tasks"
+        if address is None:
+            return
+        balance = int(endpoints.call("eth_getBalance", address, "latest"), 16)
+        credit, worker = client.account(address).credit, client.worker(address)
+    except (EndpointError, NoEndpointError, RevertedError) as error:
+        checkup.miss(str(error), "see whether the address in [chain] is that of a market")
+        return
+    checkup.found |= {"balance_wei": balance, "credit": credit, "bond": worker.bond}
+    checkup.found["registered"] = any(worker.env_class)
+    if balance == 0:
+        fix = f"send something to {address}"
+        checkup.miss("the agent's account has nothing to pay fees with", fix)
+    if not any(worker.env_class):
+        fix = "the agent registers itself when it runs"
+        checkup.miss("the worker is not registered with the market", fix, needed=False)
+
+
+def _content(checkup: AgentCheckup, home: Home, settings: Settings) -> None:
+    if settings.content.kubo is not None:
+        rpc = KuboRpc(settings.content.kubo, timeout_s=10.0)
+        try:
+            checkup.found["content"] = f"{rpc.name}, version {rpc.ask('version')['Version']}"
+        except (SourceError, KeyError) as error:
+            fix = "start the node, or correct kubo in [content]"
+            checkup.miss(f"{rpc.name} does not answer: {error}", fix)
+        finally:
+            rpc.close()
+        return
+    folder = settings.content.store or home.content_store
+    checkup.found["content"] = str(folder)
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        # Asking for rights tells root lies; writing does not.
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        fix = f"make {there} writable, or name another store in [content]"
+        checkup.miss(f"{folder} cannot be written: {os.strerror(error.errno or 0)}", fix)
+
+
+def _sandbox(checkup: AgentCheckup) -> None:
+    try:
+        import importlib
+
+        # By its name: this command has to say what is missing, also if that is missing.
+        report = importlib.import_module("worker_agent.sandbox").find_sandbox()
+    except (ImportError, AttributeError):
+        checkup.miss("this installation has no sandbox", "reinstall trainyard")
+    except TrainyardError as error:
+        what, _, fix = str(error).partition(": ")
+        checkup.miss(what, fix or "install bubblewrap, and allow user namespaces")
+    else:
+        checkup.found["sandbox"] = str(getattr(report, "bwrap", report))
+
+
+def _ports(checkup: AgentCheckup, settings: Settings) -> None:
+    peers, wanted = settings.peers, []
+    if peers.port:
+        tasks = range(max(1, settings.policy.concurrency))
+        wanted += [(peers.host, peers.port + index, "port in [peers]") for index in tasks]
+    if settings.metrics_port:
+        wanted.append(("127.0.0.1", settings.metrics_port, "metrics_port"))
+    for host, port, setting in wanted:
+        try:
+            with socket.create_server((host, port)):
+                pass
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            fix = f"end what listens there, or change {setting}"
+            checkup.miss(f"cannot listen at {host}:{port}: {why}", fix)

@@ -1,0 +1,1 @@
+"""`trainyard worker`: the operator's commands."""

@@ -1,0 +1,42 @@
+"""The options that the operator's commands share."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from worker_agent.settings import Home
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        help="The agent's folder. Else trainyard/worker in XDG_DATA_HOME.",
+        file_okay=False,
+    ),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The key's password is in this file. Else a systemd credential, or you are asked.",
+        dir_okay=False,
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")
+]
+
+
+def home_at(given: Path | None) -> "Home":
+    from worker_agent.settings import Home
+
+    return Home((given or default_home()).expanduser().absolute())
+
+
+def default_home() -> Path:
+    data = os.environ.get("XDG_DATA_HOME", "")
+    # The specification says to ignore relative paths.
+    base = Path(data) if data.startswith("/") else Path.home() / ".local" / "share"
+    return base / "trainyard" / "worker"

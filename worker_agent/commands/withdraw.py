@@ -1,0 +1,102 @@
+"""`trainyard worker withdraw`: earnings from the market to an address."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainyard.cli.failing import WrongUseError, telling_failures
+from trainyard.cli.output import Output
+from worker_agent.commands.options import HomeOption, Json, PasswordFile, home_at
+
+if TYPE_CHECKING:
+    from worker_agent.settings import Home
+    from worker_agent.withdrawing import Withdrawal
+
+
+def withdraw(
+    home: HomeOption = None,
+    to: Annotated[
+        str | None, typer.Option(help="Where it goes; else the payout address of the settings.")
+    ] = None,
+    amount: Annotated[
+        int | None, typer.Option(min=1, help="How much, in wei; else all of the credit.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="How many seconds to wait until it is in a block.")
+    ] = 120.0,
+    password_file: PasswordFile = None,
+    new_journal: Annotated[
+        bool, typer.Option("--new-journal", help="Nothing of a lost journal is under way.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Take the agent's credit out of the market. What stakes and bonds hold stays there.
+
+    Run again after it was cut off, it finishes what it had begun and sends nothing twice.
+    """
+    with telling_failures(as_json):
+        from worker_agent.keystore import find_password, open_keystore
+        from worker_agent.locking import held_key
+        from worker_agent.settings import read_settings
+        from worker_agent.withdrawing import withdraw_credit
+
+        place = home_at(home)
+        settings = read_settings(place)
+        _refuse_if_running(place)
+        target = _address(to or settings.payout)
+        account = open_keystore(place.keystore, find_password(password_file))
+        with held_key(account.address, place, new_journal=new_journal):
+            done = withdraw_credit(
+                place, settings, account, to=target, amount=amount, timeout_s=timeout
+            )
+        document = _document(done, account.address, target)
+        Output(as_json).result(document, [_line(document)])
+
+
+def _refuse_if_running(home: "Home") -> None:
+    from worker_agent.keystore import address_in
+    from worker_agent.locking import holder_of
+
+    address = address_in(home.keystore)
+    holder = holder_of(address)
+    if holder is not None:
+        raise WrongUseError(
+            f"the agent with pid {holder.pid} in {holder.home} sends for {address} alone: "
+            "end it first, then withdraw"
+        )
+
+
+def _address(given: str | None) -> str:
+    from eth_utils.address import is_checksum_address, to_checksum_address
+
+    if given is None:
+        raise WrongUseError("no address to withdraw to: say --to, or set payout in config.toml")
+    try:
+        address = to_checksum_address(given)
+    except ValueError:
+        raise WrongUseError(f"{given!r} is no address: 0x and 40 hexadecimal digits are") from None
+    # Mixed case is a checksum: a typo in it would send money to nobody.
+    if given.lower() != given and not is_checksum_address(given):
+        raise WrongUseError(f"{given} has a wrong checksum, is it {address}?")
+    return str(address)
+
+
+def _document(done: "Withdrawal", sender: str, target: str) -> dict[str, Any]:
+    entry = done.entry
+    return {
+        "from": sender,
+        # Of one that was begun before, neither is what was asked for now.
+        "to": target if done.amount is not None else None,
+        "amount": done.amount,
+        "transaction": f"0x{(entry.mined or entry.newest.hash).hex()}",
+        "block": entry.mined_in.number if entry.mined_in else None,
+    }
+
+
+def _line(document: dict[str, Any]) -> str:
+    what = "an earlier withdrawal, and nothing new"
+    if document["amount"] is not None:
+        what = f"{document['amount']} to {document['to']}"
+    block = document["block"]
+    where = "sent, in no block yet: run it again" if block is None else f"in block {block}"
+    return f"{what}: transaction {document['transaction']}, {where}"

@@ -1,0 +1,112 @@
+"""An agent's `config.toml` as first written: every setting, what it means, and its default."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from worker_agent.settings import Settings
+
+_HEAD = """\
+# The settings of a Trainyard worker's agent. What begins with '#' is not set; amounts are in wei,
+# or the smallest unit of the market's token. 'trainyard worker doctor' checks all of it.
+"""
+
+# Of every setting, what it is for; and what it may look like, where nothing is the default.
+MEANINGS: dict[str, tuple[str, Any]] = {
+    "payout": ("Where earnings go; they stay in the market if not given.", "0x" + "0" * 40),
+    "metrics_port": ("Prometheus asks here, on loopback only.", 9464),
+    "chain": ("The chain, and the market on it.", None),
+    "chain.endpoints": ("JSON-RPC endpoints, the preferred one first. Two are better.", None),
+    "chain.chain_id": ("Endpoints of any other chain are refused.", None),
+    "chain.market": ("The market's address.", None),
+    "chain.start_block": ("The block in which the market was deployed.", None),
+    "chain.wake_by": (
+        "A WebSocket address to be told of new blocks by, so as to look sooner.",
+        "ws://127.0.0.1:8546",
+    ),
+    "chain.confirmations": (
+        "How deep a transaction has to lie before it is forgotten about, in blocks.",
+        None,
+    ),
+    "chain.poll_s": ("Seconds between two looks at the chain.", None),
+    "chain.margin_s": (
+        "So many seconds before a deadline an act is sent at the latest, or not at all.",
+        None,
+    ),
+    "content": ("Where models, data and results are kept and sought.", None),
+    "content.store": (
+        "A folder of the embedded store; below the agent's own folder if not given.",
+        "/var/lib/trainyard/content",
+    ),
+    "content.kubo": ("A Kubo node's RPC address, to keep content there.", "http://127.0.0.1:5001"),
+    "content.gateways": ("Trustless gateways to fetch from.", None),
+    "policy": ("Which tasks are taken, at which price, and which duties.", None),
+    "policy.min_wei_per_hour": (
+        "What an hour of this whole machine must earn, as estimated from its measured speed.",
+        None,
+    ),
+    "policy.max_hours": ("The longest task, as estimated.", None),
+    "policy.max_stake": ("The largest stake that one task may hold.", 10**18),
+    "policy.allow_requesters": ("Whose tasks are taken: everybody's if nobody is named.", None),
+    "policy.deny_requesters": ("Whose tasks are never taken.", None),
+    "policy.modes": ("The ways of training to take part in.", None),
+    "policy.concurrency": ("Tasks at once.", None),
+    "policy.max_memory_bytes": ("The largest task by its memory.", None),
+    "policy.max_disk_bytes": ("The largest task by its disk.", None),
+    "policy.bond": (
+        "Put down so as to be drawn as auditor, evaluator and referee; 0 for none of that.",
+        None,
+    ),
+    "policy.min_audit_fee": ("The lowest fee for which an audit is done.", None),
+    "policy.self_audits": (
+        "Of the segments computed together with others, how many are computed again before the "
+        "result is signed.",
+        None,
+    ),
+    "peers": ("Where other workers of a task reach this one.", None),
+    "peers.host": ("The address to listen at.", None),
+    "peers.port": (
+        "The first port of as many as there are tasks at once; 0 for whichever is free.",
+        None,
+    ),
+    "peers.advertise": (
+        "What is written on the peer card, if it is not where the agent listens.",
+        "worker.example.org:7700",
+    ),
+    "peers.relay": ("A relay's address, for a machine that nobody can reach.", "relay.example.org"),
+    "sandbox": ("What a task's processes may use at most.", None),
+    "sandbox.memory_bytes": ("Their memory.", None),
+    "sandbox.disk_bytes": ("Their disk.", None),
+    "sandbox.processes": ("Their number.", None),
+}
+
+
+def config_text(settings: Settings) -> str:
+    """The whole file, which reads back as the same settings."""
+    return "\n".join((_HEAD, *_section(settings, "")))
+
+
+def _section(settings: BaseModel, prefix: str) -> Iterator[str]:
+    names = list(type(settings).model_fields)
+    tables = [name for name in names if isinstance(getattr(settings, name), BaseModel)]
+    # Above all tables: after one, a line would belong to it.
+    for name in (name for name in names if name not in tables):
+        meaning, example = MEANINGS[prefix + name]
+        value = getattr(settings, name)
+        given = f"# {name} = {_toml(example)}" if value is None else f"{name} = {_toml(value)}"
+        yield f"# {meaning}\n{given}\n"
+    for name in tables:
+        yield f"# {MEANINGS[prefix + name][0]}\n[{prefix}{name}]\n"
+        yield from _section(getattr(settings, name), f"{prefix}{name}.")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str | Path):
+        # Its escapes are TOML's too.
+        return json.dumps(str(value), ensure_ascii=False)
+    return json.dumps(value)

@@ -1,0 +1,158 @@
+"""One agent per key on a machine, and the same journal for a key every time.
+
+What an agent signed is in its journal alone. A second agent, or one with another journal, would not
+know of it and might send twice: it is refused.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trainyard.content.disk import write_durably
+from trainyard.protocol.errors import PermanentError
+from worker_agent.settings import Home
+
+_ID_FILE = "journal.id"
+# Somebody who only looks holds the lock for a moment.
+_TAKE_S = 0.5
+_POLL_S = 0.02
+
+
+class KeyInUseError(PermanentError):
+    """Another agent of this machine has the key."""
+
+
+class JournalError(PermanentError):
+    """The key was used with a journal that is not this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The agent that has a key."""
+
+    pid: int
+    home: str
+
+
+def key_folder(address: str) -> Path:
+    """What this machine remembers of a key, wherever the agent's folder is."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # The specification says to ignore relative paths.
+    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return base / "trainyard" / "keys" / address.lower()
+
+
+@contextmanager
+def held_key(address: str, home: Home, *, new_journal: bool = False) -> Iterator[None]:
+    """Have the key for as long as the block lasts, or the process, and the right journal with it.
+
+    `new_journal` is the operator's word that nothing of the old journal is under way.
+    """
+    folder = key_folder(address)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = _take(folder / "lock", address)
+    try:
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(asdict(Holder(os.getpid(), str(home.folder)))).encode(), 0)
+        _settle_journal(folder / "journal.json", address, home, new_journal)
+        yield
+    finally:
+        os.close(handle)
+
+
+def holder_of(address: str) -> Holder | None:
+    """The agent that has the key now, if one does."""
+    try:
+        handle = os.open(key_folder(address) / "lock", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _said(handle)
+    finally:
+        os.close(handle)
+    return None
+
+
+def _take(path: Path, address: str) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + _TAKE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                holder = _said(handle)
+                os.close(handle)
+                raise KeyInUseError(
+                    f"the key of {address} is in use by the agent with pid {holder.pid} in "
+                    f"{holder.home}: end that one first, or give this one a key of its own"
+                ) from None
+            time.sleep(_POLL_S)
+
+
+def _said(handle: int) -> Holder:
+    with suppress(ValueError, TypeError):
+        return Holder(**json.loads(os.pread(handle, 8192, 0)))
+    # Between taking the lock and saying so there is a moment.
+    return Holder(0, "a folder that it has not said yet")
+
+
+def _settle_journal(record: Path, address: str, home: Home, new_journal: bool) -> None:
+    known, here = _read(record), _id_in(home.folder)
+    if known is not None and not new_journal:
+        _compare(known, here, address, home)
+    if here is None or new_journal:
+        here = secrets.token_hex(16)
+        write_durably(home.folder / _ID_FILE, here.encode())
+    # There from now on, if empty: should it be missing later, it was lost.
+    home.chain_store.touch(mode=0o600)
+    ours = {"id": here, "folder": str(home.folder.resolve())}
+    if known != ours:
+        write_durably(record, json.dumps(ours).encode())
+
+
+def _compare(known: dict[str, Any], here: str | None, address: str, home: Home) -> None:
+    """Refuse another journal than the one that the key was used with."""
+    before, now = str(known["folder"]), str(home.folder.resolve())
+    if here != known["id"]:
+        why = f"{address} was used with the journal in {before}, which is not the one in {now}"
+    elif not home.chain_store.exists():
+        why = f"{address} was used with the journal {home.chain_store}, which is missing"
+    elif before != now and _id_in(Path(before)) == here:
+        why = f"{now} is a copy of {before}, with which {address} was used"
+    else:
+        return
+    raise JournalError(
+        f"{why}: what was signed there might be sent twice. Bring that journal back, or, if "
+        "nothing of it is under way any more, say --new-journal"
+    )
+
+
+def _read(record: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(record.read_text())
+        return {"id": str(found["id"]), "folder": str(found["folder"])}
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise JournalError(
+            f"{record} is damaged, so nobody knows which journal the key was used with: if none is "
+            "under way, remove it"
+        ) from error
+
+
+def _id_in(folder: Path) -> str | None:
+    try:
+        return (folder / _ID_FILE).read_text().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
