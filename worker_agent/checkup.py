@@ -48,7 +48,7 @@ def examine_agent(home: Home, settings: Settings) -> AgentCheckup:
         _market(checkup, settings, well, address)
     _content(checkup, home, settings)
     _sandbox(checkup)
-    if address is None or holder_of(address) is None:
+    if address is None or holder_of(address, home) is None:
         _ports(checkup, settings)
     return checkup
 
@@ -60,7 +60,7 @@ def _key(checkup: AgentCheckup, home: Home) -> str | None:
         what, _, fix = str(error).partition(": ")
         checkup.miss(what, fix)
         return None
-    holder = holder_of(address)
+    holder = holder_of(address, home)
     checkup.found["address"] = address
     checkup.found["agent"] = None if holder is None else f"runs with pid {holder.pid}"
     return address

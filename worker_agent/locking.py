@@ -20,6 +20,9 @@ from trainyard.protocol.errors import PermanentError
 from worker_agent.settings import Home
 
 _ID_FILE = "journal.id"
+# In the folder of the key, for any other agent with it, and in the agent's own: a service may keep
+# its state elsewhere than whoever types a command.
+_LOCK = "lock"
 # Somebody who only looks holds the lock for a moment.
 _TAKE_S = 0.5
 _POLL_S = 0.02
@@ -57,20 +60,19 @@ def held_key(address: str, home: Home, *, new_journal: bool = False) -> Iterator
     """
     folder = key_folder(address)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = _take(folder / "lock", address)
-    try:
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(asdict(Holder(os.getpid(), str(home.folder)))).encode(), 0)
+    with _locked(home.folder / _LOCK, address, home), _locked(folder / _LOCK, address, home):
         _settle_journal(folder / "journal.json", address, home, new_journal)
         yield
-    finally:
-        os.close(handle)
 
 
-def holder_of(address: str) -> Holder | None:
-    """The agent that has the key now, if one does."""
+def holder_of(address: str, home: Home) -> Holder | None:
+    """The agent that has the key or the folder now, if one does."""
+    return _holder(key_folder(address) / _LOCK) or _holder(home.folder / _LOCK)
+
+
+def _holder(path: Path) -> Holder | None:
     try:
-        handle = os.open(key_folder(address) / "lock", os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -80,6 +82,17 @@ def holder_of(address: str) -> Holder | None:
     finally:
         os.close(handle)
     return None
+
+
+@contextmanager
+def _locked(path: Path, address: str, home: Home) -> Iterator[None]:
+    handle = _take(path, address)
+    try:
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(asdict(Holder(os.getpid(), str(home.folder)))).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _take(path: Path, address: str) -> int:

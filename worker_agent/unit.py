@@ -37,6 +37,7 @@ StateDirectory=trainyard
 StateDirectoryMode=0700
 Environment=XDG_STATE_HOME=/var/lib/trainyard
 PrivateTmp=yes
+PrivateMounts=yes
 UMask=0077
 
 # What it may be.
@@ -53,16 +54,16 @@ KeyringMode=private
 PrivateDevices=yes
 DevicePolicy=closed
 ProtectClock=yes
-ProtectHostname=yes
 # Bubblewrap mounts a /proc in each sandbox, which the kernel allows only to who sees all of /proc:
 # ProtectKernelTunables, ProtectKernelLogs, ProtectProc and ProcSubset would hide parts of it.
 ProtectKernelModules=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 
 # What it may call. A sandbox is made of @mount and new user, mount, process, network, name, IPC and
-# cgroup spaces, so those stay allowed; MemoryDenyWriteExecute would stop TensorFlow's compiler.
+# cgroup spaces, and of a host name, which ProtectHostname would forbid; so those stay allowed.
+# MemoryDenyWriteExecute would stop TensorFlow's compiler.
 SystemCallArchitectures=native
-SystemCallFilter=@system-service @mount @sandbox
+SystemCallFilter=@system-service @mount seccomp sethostname
 SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
 SystemCallErrorNumber=EPERM
 RestrictNamespaces=user mnt pid net uts ipc cgroup

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from eth_account import Account
 from eth_account.hdaccount import ETHEREUM_DEFAULT_PATH, key_from_seed, seed_from_mnemonic
 from eth_account.hdaccount.mnemonic import Mnemonic
+from eth_account.types import Language
 from eth_account.signers.local import LocalAccount
 
 from trainyard.devnet.errors import DevnetError
@@ -25,14 +26,14 @@ def phrase_of(place: Place) -> str:
     try:
         return place.mnemonic.read_text().strip()
     except FileNotFoundError:
-        phrase = str(Mnemonic("english").to_mnemonic(secrets.token_bytes(_PHRASE_BYTES)))
+        phrase = str(Mnemonic(Language.ENGLISH).to_mnemonic(secrets.token_bytes(_PHRASE_BYTES)))
         write_whole(place.mnemonic, phrase + "\n")
         return phrase
 
 
 def people_of(phrase: str, options: Options) -> Mapping[str, LocalAccount]:
     """Everybody by name: `owner`, `requester`, `worker-1` ..., `auditor-1` ..."""
-    if not Mnemonic("english").is_mnemonic_valid(phrase):
+    if not Mnemonic(Language.ENGLISH).is_mnemonic_valid(phrase):
         raise DevnetError("the phrase in the devnet's folder is damaged: 'trainyard devnet reset'")
     places = {"owner": _OWNER, "requester": _REQUESTER}
     workers, auditors = range(options.funded_workers), range(options.auditors)

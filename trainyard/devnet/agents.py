@@ -77,6 +77,7 @@ def make_home(devnet: "Devnet", name: str) -> Path:
         *("--endpoint", devnet.url, "--chain-id", str(devnet.chain_id)),
         *("--market", devnet.market, "--start-block", str(devnet.start_block)),
         *("--gateway", content.gateway, *kept),
+        *(part for setting in devnet.options.agent_settings for part in ("--set", setting)),
         *("--password-file", str(password_file(home)), "--key-file", "-"),
     ]
     # Through a pipe: a key has no business on a disk or a command line.

@@ -99,13 +99,15 @@ def take_down(folder: Path) -> bool:
     while (pid := place.holder()) is not None:
         found = True
         running = Running.read(place)
+        begun = dict(running.processes) if running else {}
+        begun["devnet"] = (pid, birth_of(pid) or 0)
         if time.monotonic() > deadline:
             number = signal.SIGKILL
         if pid:
             _end(place, pid, number)
         _wait_for_end(place, pid, deadline)
-        # What it started ends with it, by the kernel's hand if need be, which takes a moment.
-        for process in (running.processes if running else {}).values():
+        # It lets the folder go a moment before its own end, and what it started ends with it.
+        for process in begun.values():
             while _lives(*process) and place.holder() is None:
                 time.sleep(_POLL_S)
     return found

@@ -1,5 +1,6 @@
 """What a devnet is to be made of."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +39,14 @@ class Options:
     workers: int = 4
     # As many as both committees of referees have seats, so that any dispute can be decided.
     auditors: int = DEVNET_PARAMS.referees + DEVNET_PARAMS.escalation
+    # What differs from an agent's defaults, as `trainyard worker init --set` takes it: windows are
+    # short here, and every agent is ready to audit.
+    agent_settings: Sequence[str] = (
+        "chain.poll_s=0.5",
+        "chain.margin_s=1",
+        "chain.confirmations=2",
+        f"policy.bond={DEVNET_PARAMS.seat_bond}",
+    )
     balance_wei: int = 10_000 * ETHER
 
     @property

@@ -39,6 +39,12 @@ def init(
     payout: Annotated[
         str | None, typer.Option(help="Earnings go to this address; else they stay.")
     ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any other setting, such as policy.bond=100; repeatable.", metavar="A.B=V"
+        ),
+    ] = None,
     key_file: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +73,10 @@ def init(
             else start_block,
         }
         kept = {"store": store and store.absolute(), "kubo": kubo, "gateways": gateway or []}
-        settings = _validated({"chain": chain, "content": kept, "payout": payout})
+        given: dict[str, Any] = {"chain": chain, "content": kept, "payout": payout}
+        for each in setting or []:
+            _set(given, each)
+        settings = _validated(given)
         key, password = _key(key_file), _new_password(password_file)
         address = _make(place, settings, key, password)
         Output(as_json).result(
@@ -91,6 +100,23 @@ def _asked(option: str, question: str, kind: Callable[[str], Any] = str) -> Any:
     if not sys.stdin.isatty():
         raise WrongUseError(f"{option} is missing, and nobody can be asked for it here")
     return typer.prompt(question, type=kind, err=True)
+
+
+def _set(given: dict[str, Any], setting: str) -> None:
+    """Put one setting, written as in TOML, to the others."""
+    import tomllib
+
+    path, _, value = setting.partition("=")
+    *tables, name = path.strip().split(".")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise WrongUseError(
+            f"--set {setting}: {value!r} is no TOML; text stands in quotes"
+        ) from error
+    for table in tables:
+        given = given.setdefault(table, {})
+    given[name] = parsed
 
 
 def _validated(given: dict[str, Any]) -> "Settings":

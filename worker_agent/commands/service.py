@@ -54,11 +54,17 @@ def install(
         settings = read_settings(place)
         # The daemon and a runner per task take less than a gigabyte beside the tasks themselves.
         tasks = settings.policy.concurrency * settings.sandbox.memory_bytes
+        account = user or pwd.getpwuid(os.getuid()).pw_name
+        if account == "root":
+            raise WrongUseError(
+                f"the agent must not be root: name an account of its own, which has to own "
+                f"{place.folder}, with --user"
+            )
         unit = Unit(
             command=(sys.executable, "-m", "trainyard", "worker", "run", "--home"),
             home=place.folder,
             password_file=password_file.absolute(),
-            user=user or pwd.getpwuid(os.getuid()).pw_name,
+            user=account,
             memory_bytes=memory_bytes or tasks + (1 << 30),
             also_writable=() if settings.content.store is None else (settings.content.store,),
         )

@@ -58,7 +58,7 @@ def _refuse_if_running(home: "Home") -> None:
     from worker_agent.locking import holder_of
 
     address = address_in(home.keystore)
-    holder = holder_of(address)
+    holder = holder_of(address, home)
     if holder is not None:
         raise WrongUseError(
             f"the agent with pid {holder.pid} in {holder.home} sends for {address} alone: "
