@@ -1,0 +1,45 @@
+"""`trainyard worker run`: the agent itself."""
+
+from typing import Annotated
+
+import typer
+
+from trainyard.cli.failing import telling_failures
+from worker_agent.commands.options import HomeOption, PasswordFile, home_at
+
+
+def run(
+    home: HomeOption = None,
+    password_file: PasswordFile = None,
+    paused: Annotated[
+        bool, typer.Option(help="See to what is under way, and take nothing new.")
+    ] = False,
+    new_journal: Annotated[
+        bool,
+        typer.Option(
+            help="Begin another journal with a key that was used before. Say so only if nothing "
+            "that it signed is under way."
+        ),
+    ] = False,
+    quiet: Annotated[bool, typer.Option(help="Log to the agent's folder only.")] = False,
+) -> None:
+    """Watch the market, take tasks, train, prove, and be paid, until told to end.
+
+    Ends in order on Ctrl-C or SIGTERM. Killed at any moment, the next run goes on from there.
+    """
+    with telling_failures():
+        from worker_agent.agent import Agent
+        from worker_agent.keystore import address_in, find_password, open_keystore
+        from worker_agent.locking import held_key
+        from worker_agent.logs import set_up_logs
+        from worker_agent.settings import read_settings
+
+        place = home_at(home)
+        settings = read_settings(place)
+        address = address_in(place.keystore)
+        with held_key(address, place, new_journal=new_journal):
+            account = open_keystore(place.keystore, find_password(password_file))
+            set_up_logs(place.log, shown=not quiet)
+            agent = Agent(place, settings, account)
+            agent.is_paused = paused
+            agent.run()
