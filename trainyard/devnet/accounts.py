@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from eth_account import Account
 from eth_account.hdaccount import ETHEREUM_DEFAULT_PATH, key_from_seed, seed_from_mnemonic
 from eth_account.hdaccount.mnemonic import Mnemonic
-from eth_account.types import Language
 from eth_account.signers.local import LocalAccount
+from eth_account.types import Language
 
 from trainyard.devnet.errors import DevnetError
 from trainyard.devnet.files import write_whole

@@ -4,7 +4,7 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _COMMAND = (sys.executable, "-m", "trainyard", "worker")
 _INIT_S = 120.0
+# Blocks come every second, and nobody waits for them to be buried.
+_QUICK = {"chain.poll_s": 0.25, "chain.margin_s": 3.0, "chain.confirmations": 2}
 # An agent first ends what it trains.
 _STOP_S = 20.0
 
@@ -62,8 +64,11 @@ def password_file(home: Path) -> Path:
     return home.with_suffix(".password")
 
 
-def make_home(devnet: "Devnet", name: str) -> Path:
-    """An agent's folder with its settings and its key, made by the command that operators use."""
+def make_home(devnet: "Devnet", name: str, settings: Mapping[str, object] | None = None) -> Path:
+    """An agent's folder with its settings and its key, made by the command that operators use.
+
+    `settings` are beyond those of a devnet, by their place in the file, such as `policy.bond`.
+    """
     home = devnet.place.agent(name)
     if (home / "config.toml").exists():
         return home
@@ -77,6 +82,7 @@ def make_home(devnet: "Devnet", name: str) -> Path:
         *("--endpoint", devnet.url, "--chain-id", str(devnet.chain_id)),
         *("--market", devnet.market, "--start-block", str(devnet.start_block)),
         *("--gateway", content.gateway, *kept),
+        *(f"--set={name}={value}" for name, value in (_QUICK | dict(settings or {})).items()),
         *(part for setting in devnet.options.agent_settings for part in ("--set", setting)),
         *("--password-file", str(password_file(home)), "--key-file", "-"),
     ]

@@ -1,0 +1,1 @@
+"""The whole market on one machine, shown on one task: `trainyard demo`."""
