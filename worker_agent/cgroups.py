@@ -116,11 +116,13 @@ class Group:
         folder = self._folders["memory"]
         if self._version == 1:
             (folder / "memory.limit_in_bytes").write_text(str(size))
-            return
-        (folder / "memory.max").write_text(str(size))
-        # Else what does not fit goes to the disk. Not all kernels have swap.
-        if (folder / "memory.swap.max").exists():
-            (folder / "memory.swap.max").write_text("0")
+            swap, most = folder / "memory.memsw.limit_in_bytes", size
+        else:
+            (folder / "memory.max").write_text(str(size))
+            swap, most = folder / "memory.swap.max", 0
+        # Else what does not fit goes to the disk. Not all kernels count that.
+        if swap.exists():
+            swap.write_text(str(most))
 
     def join(self) -> None:
         """Put this process, and its children from now on, into the group."""
@@ -148,9 +150,11 @@ class Group:
         until = time.monotonic() + _END_S
         for folder in set(self._folders.values()):
             while folder.exists():
-                for pid in (folder / "cgroup.procs").read_text().split():
+                for pid in map(int, (folder / "cgroup.procs").read_text().split()):
+                    # Of a process that has no number here the kernel says zero, which means us.
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(int(pid), signal.SIGKILL)
+                        if pid > 0:
+                            os.kill(pid, signal.SIGKILL)
                 try:
                     folder.rmdir()
                 except OSError:

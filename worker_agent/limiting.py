@@ -22,7 +22,10 @@ def main() -> None:
         spare = 1 if name == "CPU" and hard == resource.RLIM_INFINITY else 0
         resource.setrlimit(kind, (wanted, wanted + spare))
     argv = sys.argv[end + 1 :]
-    os.execv(argv[0], argv)  # noqa: S606 -- there is no shell, on purpose
+    try:
+        os.execv(argv[0], argv)  # noqa: S606 -- there is no shell, on purpose
+    except OSError as error:
+        sys.exit(f"{argv[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

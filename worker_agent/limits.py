@@ -12,6 +12,7 @@ _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _NO_MEMORY = ("memoryerror", "bad_alloc", "cannot allocate memory", "out of memory")
 _NO_PROCESS = ("resource temporarily unavailable", "can't start new thread")
 _NO_FILE = ("file too large",)
+_NO_SPACE = ("no space left on device",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ def explain(ending: Ending, limits: Limits) -> str | None:
         return too_much_disk(limits)
     if ending.out_of_processes or any(word in said for word in _NO_PROCESS):
         return f"the task started more than {limits.processes} processes and threads"
+    if any(word in said for word in _NO_SPACE):
+        scratch = in_units(limits.scratch_bytes)
+        return f"the task filled its {scratch} of temporary files, or the disk is full"
     return None
 
 

@@ -1,4 +1,4 @@
-"""A process in a sandbox, from outside: what it holds, which limit ended it, and that it is gone."""
+"""A process in a sandbox, from outside: what it holds, which limit ended it, that it is gone."""
 
 import json
 import os

@@ -1,0 +1,89 @@
+"""What a task is told when a limit ended it, and where limits can be set."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from worker_agent.cgroups import find_tree
+from worker_agent.limits import Ending, Limits, explain
+from worker_agent.watching import size_of
+
+MEMORY = "the task needed more than 4 GiB of memory"
+PROCESSES = "the task started more than 256 processes and threads"
+DISK = "the task wrote more than 20 GiB to disk"
+
+
+@pytest.mark.parametrize(
+    ("ending", "sentence"),
+    [
+        (Ending(0), None),
+        (Ending(0, said="MemoryError, which it got over"), None),
+        (Ending(1, said="ValueError: a mistake"), None),
+        # By whom, nobody knows.
+        (Ending(128 + signal.SIGKILL), None),
+        (Ending(128 + signal.SIGKILL, out_of_memory=True), MEMORY),
+        (Ending(128 + signal.SIGABRT, said="what():  std::bad_alloc"), MEMORY),
+        (Ending(1, said="MemoryError"), MEMORY),
+        (Ending(1, out_of_processes=True), PROCESSES),
+        (Ending(1, said="RuntimeError: can't start new thread"), PROCESSES),
+        (Ending(-signal.SIGXCPU), "the task used more than 60 s of processor time"),
+        (Ending(128 + signal.SIGXFSZ), DISK),
+        (Ending(1, said="OSError: [Errno 27] File too large"), DISK),
+        (Ending(137, breach="the task ran for more than 5 s"), "the task ran for more than 5 s"),
+    ],
+)
+def test_ending_is_told_by_the_limit_that_made_it(ending: Ending, sentence: str | None) -> None:
+    assert explain(ending, Limits(cpu_s=60)) == sentence
+
+
+def test_size_counts_each_file_once_and_follows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(bytes(10_000))
+    once = size_of(tmp_path)
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    assert size_of(tmp_path) == once
+
+    (tmp_path / "link").symlink_to("/usr")
+    assert size_of(tmp_path) == once + 4096
+    assert size_of(tmp_path / "nowhere") == 0
+
+
+class TestTree:
+    """Files as the kernel lays them out: this machine may have the other version."""
+
+    def lay_out(self, folder: Path, *, handed_on: str) -> Path:
+        slices = folder / "fs" / "user.slice" / "app.slice"
+        own = slices / "agent.scope"
+        own.mkdir(parents=True)
+        for place in (own, slices, slices.parent, folder / "fs"):
+            (place / "cgroup.subtree_control").write_text("")
+            (place / "cgroup.procs").write_text("")
+        (slices / "cgroup.subtree_control").write_text(handed_on)
+        (folder / "cgroup").write_text("0::/user.slice/app.slice/agent.scope\n")
+        (folder / "mountinfo").write_text(
+            f"41 31 0:38 / {folder}/fs rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
+        )
+        return slices
+
+    def test_version_2_is_used_where_both_controllers_are_handed_on(self, tmp_path: Path) -> None:
+        slices = self.lay_out(tmp_path, handed_on="cpu memory pids\n")
+
+        tree = find_tree(tmp_path)
+
+        assert (tree.version, tree.places) == (2, [slices])
+
+    def test_version_2_with_one_of_them_is_not_used(self, tmp_path: Path) -> None:
+        self.lay_out(tmp_path, handed_on="memory\n")
+
+        assert not find_tree(tmp_path).parents
+
+    def test_mount_of_a_part_of_version_1(self, tmp_path: Path) -> None:
+        """As in a container."""
+        (tmp_path / "memory" / "below").mkdir(parents=True)
+        (tmp_path / "cgroup").write_text("4:memory:/docker/abc/below\n8:pids:/elsewhere\n")
+        (tmp_path / "mountinfo").write_text(
+            f"35 31 0:32 /docker/abc {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
+            f"39 31 0:36 /docker/abc {tmp_path}/pids rw - cgroup cgroup rw,pids\n"
+        )
+
+        assert find_tree(tmp_path).parents == {"memory": tmp_path / "memory" / "below"}
