@@ -98,14 +98,16 @@ def test_relative_paths_of_a_job_mean_the_same_inside(
 ) -> None:
     job_in(tmp_path / "task", manifest_of("mlp"), tmp_path)
     monkeypatch.chdir(tmp_path)
-    job = Job(manifest=Path("task/manifest.json"), folder=Path("task/run"), train=Path("nowhere"))
+    job = Job(manifest=Path("task/manifest.json"), folder=Path("task/run"), train=Path("task"))
+    program = (
+        "import json, os, sys\n"
+        "job = json.load(open(sys.argv[-1]))\n"
+        "print(*(os.path.exists(job[name]) for name in ('manifest', 'folder', 'train')))\n"
+    )
 
-    with started(job, sandbox) as worker:
+    with confined(job, sandbox, before=[sys.executable, "-c", program]) as worker:
         assert worker.stdout is not None
-        said = worker.stdout.read().decode()
-
-    # Not the manifest, and not the folder.
-    assert f"{tmp_path}/nowhere" in said
+        assert worker.stdout.read() == b"True True True\n"
 
 
 @pytest.mark.parametrize("name", ["worker.log", "job.json"])
