@@ -21,10 +21,14 @@ PYTHON_FILES := trainyard worker_agent scripts tests benchmarks examples
 ##@ Everything
 
 .PHONY: test
-test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-chain test-content test-engine ## Set up, then run every check
+test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-chain test-content test-engine test-agent test-market ## Set up, then run every check
 
 .PHONY: demo
-demo: setup ## Walk one task through its life on a fresh chain
+demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
+	@$(BIN)/trainyard demo
+
+.PHONY: demo-contracts
+demo-contracts: setup ## Walk a task and a cheat through the contracts alone, step by step
 	@$(PYTHON) -m scripts.fresh_chain scripts/demo.py
 
 ##@ Set-up
@@ -62,6 +66,12 @@ node_modules/.installed: package-lock.json .npmrc
 .venv/.linked: .venv/.installed node_modules/.installed scripts/toolchain/link.py scripts/toolchain/trainyard_toolchain.py package.json
 	@$(PYTHON) scripts/toolchain/link.py
 	@touch $@
+
+.PHONY: sandbox
+sandbox: ## Bubblewrap, in which the code of strangers runs
+	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  echo "Installing bubblewrap ..." && apt-get install -y -qq bubblewrap >/dev/null; } || { \
+	  echo "bubblewrap is missing. Install it (Debian: apt-get install bubblewrap)." >&2; exit 1; }
 
 .PHONY: lock
 lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
@@ -109,6 +119,14 @@ test-content: kubo ## The content plane with real nodes, gateways and TensorFlow
 .PHONY: test-chain
 test-chain: setup ## The layer that watches and acts, on a real anvil with reorgs and bad endpoints
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/chain_layer $(ARGS)
+
+.PHONY: test-agent
+test-agent: setup sandbox ## The agent's parts: decisions, sandbox, peers, keys, commands
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/agent -n 2 $(ARGS)
+
+.PHONY: test-market
+test-market: setup sandbox ## Whole markets: chain, content, agents as processes, training, audits, faults
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market $(ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow

@@ -8,6 +8,7 @@ import typer
 from trainyard import __version__
 from trainyard.cli.checks import stat, verify
 from trainyard.cli.content import add, cat, gc, get, ls, pin, unpin
+from trainyard.cli.demo import demo
 from trainyard.cli.devnet import devnet
 from trainyard.cli.doctor import doctor
 from trainyard.cli.engine import audit, run
@@ -43,6 +44,7 @@ engine.command(epilog=EXIT_CODES_HELP)(run)
 app.command(epilog=EXIT_CODES_HELP)(audit)
 app.command(epilog=EXIT_CODES_HELP)(doctor)
 app.add_typer(devnet)
+app.command(epilog=EXIT_CODES_HELP)(demo)
 app.add_typer(worker)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trainyard.devnet.errors import DevnetError
 from trainyard.devnet.files import write_whole
+from trainyard.devnet.options import DEVNET_PARAMS
 from trainyard.devnet.process import Child
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _COMMAND = (sys.executable, "-m", "trainyard", "worker")
 _INIT_S = 120.0
 # Blocks come every second, and nobody waits for them to be buried.
 _QUICK = {"chain.poll_s": 0.25, "chain.margin_s": 3.0, "chain.confirmations": 2}
+# Trains, and is drawn as auditor and referee, for two seats at once.
+_ALL_ROUND = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond}
 # An agent first ends what it trains.
 _STOP_S = 20.0
 
@@ -36,6 +39,10 @@ class Agent:
     def log(self) -> Path:
         return self.child.log
 
+    def stop(self) -> None:
+        """Let it end in order."""
+        self.child.stop(_STOP_S)
+
 
 def start_agents(
     devnet: "Devnet",
@@ -46,14 +53,25 @@ def start_agents(
     """Start as many as the options say; they end, one after the other, with `parts`."""
     agents = []
     for index in range(devnet.options.agents):
-        name = f"worker-{index + 1}"
-        home = make_home(devnet, name)
-        child = Child(name, run_command(home), home.with_suffix(".log"))
-        parts.callback(child.stop, _STOP_S)
-        child.on_end = on_end
-        agents.append(Agent(name, home, password_file(home), child))
-        report(f"{name} runs with {home}")
+        agent = start_agent(devnet, f"worker-{index + 1}", _ALL_ROUND)
+        parts.callback(agent.stop)
+        agent.child.on_end = on_end
+        agents.append(agent)
+        report(f"{agent.name} runs with {agent.home}")
     return agents
+
+
+def start_agent(
+    devnet: "Devnet",
+    name: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    command: Callable[[Path], list[str]] | None = None,
+) -> Agent:
+    """Start the agent of the account `name`; to be ended by whoever starts it."""
+    home = make_home(devnet, name, settings)
+    child = Child(name, (command or run_command)(home), home.with_suffix(".log"))
+    return Agent(name, home, password_file(home), child)
 
 
 def run_command(home: Path) -> list[str]:

@@ -1,0 +1,39 @@
+"""`trainyard demo`: the whole market on this machine, on one task."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainyard.cli.failing import telling_failures
+
+
+class Cheat(StrEnum):
+    LAZY = "lazy"
+    SKIP = "skip"
+    LR = "lr"
+    COPY = "copy"
+    GARBAGE = "garbage"
+    WITHHOLD = "withhold"
+
+
+def demo(
+    cheat: Annotated[
+        Cheat | None, typer.Option(help="Let one worker cheat in this way, and see who pays.")
+    ] = None,
+    chain: Annotated[str, typer.Option(help="The chain's program: ganache or anvil.")] = "ganache",
+    receipt: Annotated[
+        Path | None, typer.Option(help="Write the receipt to this file.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Bring a market up, have LeNet-5 trained on MNIST by two strangers, and see them audited.
+
+    Everything runs on this machine and is gone afterwards. Ends by itself, within some minutes.
+    """
+    with telling_failures():
+        from rich.console import Console
+
+        from trainyard.demo.play import play
+
+        play(Console(), chain=chain, cheat=cheat and cheat.value, receipt=receipt)
