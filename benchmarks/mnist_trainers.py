@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from examples.mnist.boost import accuracy_of, boost, weights
-from examples.mnist.prepare import Arrays
 from trainyard.content.content import Content
+from trainyard.demo.mnist import Arrays
 from trainyard.engine.costs import Costs
 from trainyard.engine.energy import Meter, find_power
 from trainyard.engine.events import Ended, Event, Finished

@@ -16,7 +16,7 @@ from tests.market.command import Trainyard
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError
-from trainyard.content.reading import ContentPath
+from trainyard.content.names import ContentPath
 from trainyard.content.settings import open_content
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.errors import AlreadyRunningError, DevnetError, NotRunningError
