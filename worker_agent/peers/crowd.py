@@ -10,7 +10,7 @@ import structlog
 
 from trainyard.protocol.errors import TrainyardError
 
-# How long to wait for a handle when the process has no more of them.
+# How long to wait for handles when the process has no more of them, and for tasks to end.
 _PAUSE_S = 0.25
 _log = structlog.get_logger()
 # What strangers and networks do to a connection every day.
@@ -52,7 +52,8 @@ class Crowd:
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            # Again and again: of an error and an end at once, a task group raises the error.
+            await asyncio.wait(tasks, timeout=_PAUSE_S)
 
     async def _accept(self, listener: socket.socket, take: Callable[[socket.socket], None]) -> None:
         loop = asyncio.get_running_loop()

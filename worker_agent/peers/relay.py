@@ -13,6 +13,7 @@ import socket
 from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -87,7 +88,7 @@ class Relay:
         self._calls: dict[bytes, _Call] = {}
         self._connections = 0
 
-    async def __aenter__(self) -> "Relay":
+    async def __aenter__(self) -> Self:
         listener = wire.listen(self._host, self.port)
         self.port = listener.getsockname()[1]
         self._crowd.accept(listener, self._meet)
