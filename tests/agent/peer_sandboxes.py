@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +19,7 @@ def secluded(folder: Path) -> list[str]:
     return [
         *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *("--bind", str(folder), str(folder), "--unshare-net", "--unshare-pid"),
-        "--die-with-parent",
+        *("--setenv", "TMPDIR", str(folder), "--die-with-parent"),
     ]
 
 
@@ -37,6 +38,8 @@ async def inside(
     process = await asyncio.create_subprocess_exec(
         *(*secluded(folder), *INNER, str(folder / "inner.json"), "--", *command),
         cwd=ROOT,
+        # gRPC would look for a proxy even on the way to itself.
+        env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
         stdin=PIPE,
         stdout=PIPE,
     )
