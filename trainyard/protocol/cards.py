@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Protocol
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -38,6 +38,14 @@ _LARGEST_NUMBER = 2**53 - 1
 _ENDPOINT = re.compile(
     r"(?:relay:)?(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
     r":([1-9][0-9]{0,4})"
+)
+# What the library makes of strangers' certificates.
+_NO_CERTIFICATE = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
 )
 # As Ethereum counts the two points that a signature can be of.
 _FIRST_V = 27
@@ -77,8 +85,9 @@ def _certificate(text: str) -> str:
         certificate = x509.load_pem_x509_certificate(text.encode("ascii"))
         certificate.verify_directly_issued_by(certificate)
         key = certificate.public_key()
+        _ = certificate.subject  # read here, where a name that is none can be refused
         written = certificate.public_bytes(Encoding.PEM).decode()
-    except (ValueError, TypeError, InvalidSignature) as error:
+    except _NO_CERTIFICATE as error:
         raise ValueError(f"no self-signed certificate in PEM: {error}") from None
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError("the certificate's key is not of P-256")

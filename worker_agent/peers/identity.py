@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -79,7 +80,7 @@ def _load(path: Path, worker: str) -> Identity:
     try:
         key = load_pem_private_key(data, None)
         certificate = x509.load_pem_x509_certificate(data)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         raise IdentityError(
             f"{path} is damaged: restore it, or leave the task, whose card names it ({error})"
         ) from error

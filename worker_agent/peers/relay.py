@@ -236,7 +236,7 @@ async def _proven(end: End) -> bytes:
         if not isinstance(key, ec.EllipticCurvePublicKey):
             raise PeerError("a certificate of another kind than workers have")
         key.verify(proof, PROOF + nonce, ec.ECDSA(SHA256()))
-    except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
+    except (ValueError, UnsupportedAlgorithm, InvalidSignature, x509.InvalidVersion) as error:
         raise PeerError("a registration without proof") from error
     return certificate.fingerprint(SHA256())
 
