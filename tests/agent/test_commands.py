@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -128,8 +129,6 @@ class TestDoctor:
     def test_each_failure_has_its_fix(
         self, trainyard: Trainyard, devnet: Devnet, tmp_path: Path, password: Path
     ) -> None:
-        import socket
-
         home = tmp_path / "home"
         with socket.create_server(("127.0.0.1", 0)) as taken:
             trainyard.document(
@@ -186,6 +185,29 @@ class TestWithdraw:
         assert int(held, 16) == 3 * ETHER
         assert empty[0] == 1
         assert "there is nothing to withdraw" in empty[2]
+
+    def test_one_that_was_cut_off_is_finished_and_not_sent_again(
+        self, trainyard: Trainyard, devnet: Devnet
+    ) -> None:
+        home = make_home(devnet, "worker-2")
+        worker = devnet.accounts["worker-2"]
+        _send(devnet, worker, MarketCalls(devnet.market).deposit(ETHER, value=ETHER))
+        at = ("--home", home, "--password-file", password_file(home), "--to", "0x" + "bb" * 20)
+        some = ("worker", "withdraw", *at, "--amount", str(ETHER // 4))
+        devnet.chain.request("evm_setAutomine", False)
+        try:
+            sent = trainyard.document(*some, "--timeout", "0")
+            again = trainyard.document(*some, "--timeout", "0")
+        finally:
+            devnet.chain.request("evm_setAutomine", True)
+            devnet.chain.mine()
+        after = trainyard.document(*some)
+
+        assert sent["block"] is None
+        assert (again["transaction"], again["amount"]) == (sent["transaction"], None)
+        assert after["transaction"] != sent["transaction"]
+        held = devnet.chain.request("eth_getBalance", "0x" + "bb" * 20, "latest")
+        assert int(held, 16) == ETHER // 2
 
     def test_it_is_refused_while_the_agent_runs_and_without_an_address(
         self, trainyard: Trainyard, devnet: Devnet, ready: Path, monkeypatch: pytest.MonkeyPatch
@@ -286,9 +308,7 @@ def _send(devnet: Devnet, account: Any, call: Any) -> None:
     signed = account.sign_transaction(
         {
             "chainId": devnet.chain_id,
-            "nonce": int(
-                devnet.chain.request("eth_getTransactionCount", account.address, "latest"), 16
-            ),
+            "nonce": nonce,
             "to": call.to,
             "data": call.data,
             "value": call.value,

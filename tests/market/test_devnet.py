@@ -2,10 +2,12 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError
 from trainyard.content.names import ContentPath
-from trainyard.content.settings import open_content
+from trainyard.content.settings import ContentSettings, open_content
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.errors import AlreadyRunningError, DevnetError, NotRunningError
 from trainyard.devnet.options import DEVNET_PARAMS, ChainTool, Options
@@ -25,6 +27,9 @@ from trainyard.devnet.place import Place
 from trainyard.devnet.process import birth_of
 from trainyard.devnet.record import Running
 from trainyard.devnet.tools import find_tool
+from worker_agent.keystore import address_in
+
+pytest_plugins = ("tests.kubo_nodes",)
 
 WAIT_S = 30.0
 QUICK = ("--chain", "anvil")
@@ -124,6 +129,26 @@ class TestLibrary:
             assert b"".join(elsewhere.cat(path)) == b"hello"
             kept.close()
             elsewhere.close()
+
+    def test_content_is_in_a_kubo_node_that_goes_and_comes_back(
+        self, tmp_path: Path, folder: Path, kubo_binary: Path
+    ) -> None:
+        options = replace(small("anvil"), content="kubo")
+        (tmp_path / "hello").write_text("hello")
+        with Devnet(folder, options) as first:
+            kept = open_content(first.content_settings)
+            path = ContentPath(kept.add(tmp_path / "hello").cid)
+            kept.close()
+            running = Running.read(first.place)
+        with Devnet(folder, options) as second:
+            reader = ContentSettings(store=tmp_path / "else", kubo=None, gateways=second.gateway)
+            elsewhere = open_content(reader)
+            assert b"".join(elsewhere.cat(path)) == b"hello"
+            elsewhere.close()
+
+        assert running is not None
+        assert running.kubo == second.content.kubo
+        assert alive([running.processes["kubo"][0]]) == []
 
     def test_one_that_runs_is_loaded_by_its_folder(self, folder: Path) -> None:
         with pytest.raises(NotRunningError, match="trainyard devnet up"):
@@ -296,8 +321,6 @@ class TestCommand:
             other.communicate(b"\n")
 
     def test_taken_port_is_named_with_its_fix(self, trainyard: Trainyard, folder: Path) -> None:
-        import socket
-
         at = ("--folder", folder)
         up = trainyard.document("devnet", "up", *at, *QUICK)
         trainyard.document("devnet", "down", *at)
@@ -322,6 +345,22 @@ class TestCommand:
         assert alive(pids(first)) == []
         second = trainyard.document("devnet", "up", *at, *QUICK)
         assert second["accounts"]["owner"] != first["accounts"]["owner"]
+
+    def test_agents_have_homes_and_their_end_is_told(
+        self, trainyard: Trainyard, folder: Path
+    ) -> None:
+        up = trainyard.document("devnet", "up", "--folder", folder, *QUICK, "--agents", "1")
+        home = folder / "agents" / "worker-1"
+        assert up["accounts"]["worker-1"] == address_in(home / "keystore.json")
+        assert up["market"] in (home / "config.toml").read_text()
+        assert "worker-1" in up["processes"]
+
+        if up["processes"]["worker-1"]["alive"]:
+            os.kill(up["processes"]["worker-1"]["pid"], signal.SIGKILL)
+        wait_until(lambda: "worker-1 ended" in (folder / "devnet.log").read_text())
+        status = trainyard.document("devnet", "status", "--folder", folder)
+        assert status["running"]
+        assert not status["processes"]["worker-1"]["alive"]
 
     def test_no_key_is_on_a_command_line(self, trainyard: Trainyard, folder: Path) -> None:
         up = trainyard.document("devnet", "up", "--folder", folder, *QUICK)

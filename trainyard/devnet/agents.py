@@ -53,9 +53,8 @@ def start_agents(
     """Start as many as the options say; they end, one after the other, with `parts`."""
     agents = []
     for index in range(devnet.options.agents):
-        agent = start_agent(devnet, f"worker-{index + 1}", _ALL_ROUND)
+        agent = start_agent(devnet, f"worker-{index + 1}", _ALL_ROUND, on_end=on_end)
         parts.callback(agent.stop)
-        agent.child.on_end = on_end
         agents.append(agent)
         report(f"{agent.name} runs with {agent.home}")
     return agents
@@ -67,10 +66,14 @@ def start_agent(
     settings: Mapping[str, object] | None = None,
     *,
     command: Callable[[Path], list[str]] | None = None,
+    on_end: Callable[[Child], None] = lambda child: None,
+    variables: Mapping[str, str] | None = None,
 ) -> Agent:
     """Start the agent of the account `name`; to be ended by whoever starts it."""
     home = make_home(devnet, name, settings)
-    child = Child(name, (command or run_command)(home), home.with_suffix(".log"))
+    # What a machine remembers of keys is forgotten with the devnet that made them.
+    more = {"XDG_STATE_HOME": str(home.parent / "state"), **(variables or {})}
+    child = Child(name, (command or run_command)(home), home.with_suffix(".log"), on_end, more)
     return Agent(name, home, password_file(home), child)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,13 @@ class OwnChain(Chain):
         self.child = child
 
     @classmethod
-    def start(cls, place: Place, options: Options, remembered_port: int) -> "OwnChain":
+    def start(
+        cls,
+        place: Place,
+        options: Options,
+        remembered_port: int,
+        on_end: Callable[[Child], None],
+    ) -> "OwnChain":
         """Start it where it was the last time, or at any free port at first."""
         program = find_tool(options.chain)
         place.chain.mkdir(exist_ok=True)
@@ -78,7 +84,7 @@ class OwnChain(Chain):
                 )
             began = time.time()
             command = cls._command(place, options, program, port)
-            child = Child(options.chain, command, place.chain_log)
+            child = Child(options.chain, command, place.chain_log, on_end)
             chain = cls(place, f"http://{HOST}:{port}", child)
             try:
                 if chain._answers():

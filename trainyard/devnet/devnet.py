@@ -200,9 +200,8 @@ class Devnet:
         return replace(record, options=self._options)
 
     def _start_chain(self, record: Record, parts: ExitStack) -> OwnChain:
-        chain = OwnChain.start(self.place, self._options, record.ports.chain)
+        chain = OwnChain.start(self.place, self._options, record.ports.chain, self._on_end)
         parts.callback(chain.stop)
-        chain.child.on_end = self._on_end
         self._chain = chain
         return chain
 

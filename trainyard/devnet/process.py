@@ -19,11 +19,17 @@ class Child:
     The kernel ends the program with the thread that started it, and a caller's may be a short one.
     """
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        on_end: Callable[["Child"], None] = lambda child: None,
+    ) -> None:
+        """`on_end` is told of its end, be it wanted or not."""
         self.name, self.log = name, log
         self.ended = threading.Event()
-        # Told of its end, be it wanted or not.
-        self.on_end: Callable[[Child], None] = lambda child: None
+        self._on_end = on_end
         self._started = threading.Event()
         self._failure: OSError | None = None
         self.process: subprocess.Popen[bytes]
@@ -71,7 +77,7 @@ class Child:
             self._started.set()
         self.process.wait()
         self.ended.set()
-        self.on_end(self)
+        self._on_end(self)
 
 
 def tail_of(log: Path) -> str:
