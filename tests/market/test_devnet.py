@@ -1,6 +1,8 @@
 """A devnet by the real command, with a real Ganache and a real anvil."""
 
 import os
+import pty
+import shlex
 import signal
 import socket
 import subprocess
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 import tests.quiet_web3  # noqa: F401
-from tests.market.command import Trainyard
+from tests.market.command import COMMAND, Trainyard
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError
@@ -240,18 +242,22 @@ class TestCommand:
     def test_it_outlives_the_terminal_and_its_session(
         self, trainyard: Trainyard, folder: Path
     ) -> None:
-        # A shell that leads a session of its own, as a terminal's does, and is hung up.
-        shell = trainyard.start(
-            *("devnet", "up", "--folder", folder, *QUICK, "--json"),
-            start_new_session=True,
-        )
-        shell.communicate(timeout=WAIT_S)
-        with pytest.raises(ProcessLookupError):
-            os.killpg(shell.pid, signal.SIGHUP)
+        line = shlex.join([*COMMAND, "devnet", "up", "--folder", str(folder), *QUICK])
+        shell, terminal = pty.fork()
+        if shell == 0:
+            script = f"{line} && echo is-up && cat"
+            os.execve("/bin/sh", ["sh", "-c", script], trainyard.environment)  # noqa: S606
+        shown = b""
+        while b"is-up" not in shown:
+            shown += os.read(terminal, 4096)
+        # The terminal goes away, which hangs up all of its session, and its leader is killed.
+        os.close(terminal)
+        os.kill(shell, signal.SIGKILL)
+        os.waitpid(shell, 0)
 
         status = trainyard.document("devnet", "status", "--folder", folder)
         assert len(alive(pids(status))) == 2
-        assert {os.getsid(pid) for pid in pids(status)}.isdisjoint({shell.pid, os.getsid(0)})
+        assert {os.getsid(pid) for pid in pids(status)}.isdisjoint({shell, os.getsid(0)})
 
     def test_killed_in_the_middle_of_up_leaves_nothing_after_down(
         self, trainyard: Trainyard, folder: Path

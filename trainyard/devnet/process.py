@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
@@ -25,11 +25,12 @@ class Child:
         command: Sequence[str],
         log: Path,
         on_end: Callable[["Child"], None] = lambda child: None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`on_end` is told of its end, be it wanted or not."""
+        """`on_end` is told of its end, be it wanted or not; `environment` is added to our own."""
         self.name, self.log = name, log
         self.ended = threading.Event()
-        self._on_end = on_end
+        self._on_end, self._environment = on_end, {**os.environ, **(environment or {})}
         self._started = threading.Event()
         self._failure: OSError | None = None
         self.process: subprocess.Popen[bytes]
@@ -63,6 +64,7 @@ class Child:
             with self.log.open("ab") as out:
                 self.process = subprocess.Popen(
                     command,
+                    env=self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.STDOUT,
