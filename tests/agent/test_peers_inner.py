@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.peers_yard import peers
 from tests.agent.peer_sandboxes import INNER, ROOT, inside
+from tests.agent.peers_yard import peers
 from worker_agent.peers.inner import Config
 
 CALLER = """

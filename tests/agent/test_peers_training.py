@@ -4,8 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.agent.peers_yard import peers
 from tests.agent.peer_sandboxes import inside
+from tests.agent.peers_yard import peers
 from tests.engine.nets import manifest_of, write_data
 from trainyard.engine.journal import Journal
 from trainyard.engine.worker import Job
