@@ -61,6 +61,8 @@ class Stop:
 
     task: int
     reason: str
+    # Work that goes on.
+    spared: tuple[str, ...] = ()
 
 
 Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop

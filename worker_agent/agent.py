@@ -39,6 +39,8 @@ _LONGEST_WAIT_S = 60.0
 class Agent:
     """One account's agent. `run` returns when it was asked to end."""
 
+    worksite = Worksite
+
     def __init__(
         self,
         home: Home,
@@ -68,7 +70,7 @@ class Agent:
         self._children = Children()
         self._class = bytes.fromhex(find_class().id)
         self._profile = publish_profile(self._content, self._class)
-        self._site = Worksite(
+        self._site = self.worksite(
             home, settings, account, self._market, self._content, self._children, self._reach
         )
         self.sight: Sight | None = None
@@ -100,9 +102,12 @@ class Agent:
         self._site.collect()
         self.sight = self._watcher.look()
         self._reach(Moment.BEFORE_DECIDING)
-        for action in decide(self.situation()):
+        for action in self.decide(self.situation()):
             self._perform(action)
         self.outbox.step()
+
+    def decide(self, situation: Situation) -> list[Action]:
+        return decide(situation)
 
     def situation(self) -> Situation:
         sight = self.sight
@@ -142,10 +147,8 @@ class Agent:
     def _perform(self, action: Action) -> None:
         sight = self.sight
         if isinstance(action, Send):
-            if action.by is None or sight is None or sight.now < action.by:
-                self._sender.send(action)
-            return
-        if sight is not None:
+            self._sender.send(action)
+        elif sight is not None:
             self._site.perform(action, sight.book)
 
     def _salt(self, task: int, panel: tuple[int, int], seat: int) -> bytes:

@@ -16,6 +16,8 @@ from trainyard.protocol.trace import Trace
 
 FETCHED, REFUSED, CARD, CLAIM = "fetched.json", "refused.json", "card.json", "claim.json"
 TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json", "answers", "failed"
+# What we found wrong in what was computed together.
+WRONG = "wrong.json"
 RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
 # After a failure the same work is tried again later, and later still.
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 300.0

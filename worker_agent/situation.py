@@ -70,5 +70,7 @@ def parties(task: Task) -> list[str]:
     lead = task.slots[task.lead].worker
     holders = [slot.worker for slot in task.slots]
     members = [seat.member for _, panel in sorted(task.panels.items()) for seat in panel.seats]
-    named = [one for one in (lead, *holders, *members, task.requester) if one is not None]
+    accusers = [dispute.accuser for _, dispute in sorted(task.disputes.items())]
+    everybody = (lead, *holders, *members, *accusers, task.requester)
+    named = [one for one in everybody if one is not None]
     return list(dict.fromkeys(named))

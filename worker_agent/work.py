@@ -40,6 +40,7 @@ from worker_agent.progress import (
     RUN,
     SERVED,
     TRACE,
+    WRONG,
     Shelf,
     answer_name,
 )
@@ -182,7 +183,13 @@ def _seal(job: SealJob, settings: Settings, shelf: Shelf, content: Content) -> N
 def _audit_ourselves(
     job: SealJob, settings: Settings, shelf: Shelf, content: Content, journal: Journal
 ) -> None:
-    """Compute some segments again before we sign for what others had a part in."""
+    """Compute some segments again before we sign for what others had a part in.
+
+    What was found wrong once stays so: trying again would end with segments that happen to be good.
+    """
+    known = shelf.read(WRONG)
+    if known is not None:
+        raise PermanentError(known["reason"])
     manifest = Manifest.parse(journal.manifest)
     if manifest.training.mode == "async":
         return
@@ -192,10 +199,12 @@ def _audit_ourselves(
     found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
     for answer in found.answers:
         if answer.state != journal.entries[answer.segment + 1].state:
-            raise PermanentError(
+            reason = (
                 f"segment {answer.segment} comes out differently here: a peer sent wrong values, "
                 "or this machine is faulty; nothing is submitted"
             )
+            shelf.write({"reason": reason}, WRONG)
+            raise PermanentError(reason)
 
 
 # As auditor, evaluator and referee

@@ -13,7 +13,7 @@ from trainyard.content.content import Content
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
-from trainyard.protocol.market import OWN_PANEL, Policy
+from trainyard.protocol.market import OWN_PANEL, Policy, Terms
 from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
 from worker_agent.children import Children
 from worker_agent.faults import Moment
@@ -25,11 +25,12 @@ from worker_agent.settings import Home, Settings
 from worker_agent.work import AnswerJob, FetchJob, SealJob
 from worker_agent.work import Job as WorkJob
 
-_WORK, _RUNNER = "worker_agent.work", "worker_agent.runner"
-
 
 class Worksite:
     """The processes for tasks. Whatever is decided twice is begun once."""
+
+    # What those processes run.
+    work_module, runner_module = "worker_agent.work", "worker_agent.runner"
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Worksite:
         failures = shelf.progress().failures
         if (shelf.path(RUN) / ENDED).exists():
             if _is_due(failures.get("seal")):
-                self._begin("seal", self._first_seal(action.task, task.terms.slots))
+                self._begin("seal", self._first_seal(action.task, task.terms))
         elif not _is_due(failures.get("train")):
             return
         job = RunnerJob(
@@ -120,7 +121,7 @@ class Worksite:
         if not path.exists() or RunnerJob.read(path) != job:
             self._write("train", job)
         if not self._children.has(action.task, "train") and not (shelf.path(RUN) / ENDED).exists():
-            self._start("train", _RUNNER, action.task, str(path))
+            self._start("train", self.runner_module, action.task, str(path))
 
     @perform.register
     def _(self, action: Seal, book: Book) -> None:
@@ -156,6 +157,8 @@ class Worksite:
     @perform.register
     def _(self, action: Stop, book: Book) -> None:
         for work in self._children.of(action.task):
+            if work in action.spared:
+                continue
             structlog.get_logger().info(
                 "stopped", task_id=action.task, work=work, reason=action.reason
             )
@@ -182,14 +185,15 @@ class Worksite:
             if task.joined >> slot & 1 and holder.peer_card in self._read_cards
         }
 
-    def _first_seal(self, task: int, slots: int) -> SealJob:
+    def _first_seal(self, task: int, terms: Terms) -> SealJob:
         # What was computed alone needs no second look.
-        audits = self._settings.policy.self_audits if slots > 1 else 0
+        is_joint = terms.slots > 1 and terms.policy in (Policy.AUDIT, Policy.SCORE)
+        audits = self._settings.policy.self_audits if is_joint else 0
         return SealJob(home=self._home.folder, task=task, self_audits=audits)
 
     def _begin(self, work: str, job: WorkJob) -> None:
         if not self._children.has(job.task, work):
-            self._start(work, _WORK, job.task, self._write(work, job))
+            self._start(work, self.work_module, job.task, self._write(work, job))
 
     def _write(self, work: str, job: WorkJob | RunnerJob) -> str:
         shelf = self._shelf(job.task)

@@ -1,6 +1,6 @@
 """What to do next, decided from what is known and nothing else: no clock, no chain, no disk."""
 
-from worker_agent.actions import Action
+from worker_agent.actions import Action, Send
 from worker_agent.deciding.membership import for_membership
 from worker_agent.deciding.offers import for_offers
 from worker_agent.deciding.seats import for_seats
@@ -22,4 +22,8 @@ def decide(situation: Situation) -> list[Action]:
         actions += for_upkeep(situation, number, task)
     actions += for_membership(situation)
     actions += for_offers(situation)
-    return actions
+    return [action for action in actions if not _is_vain(action, situation.now)]
+
+
+def _is_vain(action: Action, now: int) -> bool:
+    return isinstance(action, Send) and action.by is not None and now >= action.by

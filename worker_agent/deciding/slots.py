@@ -1,8 +1,9 @@
 """What the worker of a slot owes its task."""
 
+from collections.abc import Collection
+
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import DisputeState, Policy, TaskState
-from trainyard.protocol.trace import Trace
 from worker_agent.actions import Action, Seal, Send, Stop, Train
 from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of
 
@@ -16,9 +17,9 @@ def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
     found = slots_of(task, s.me)
     if not found:
         return []
-    if task.state in ENDED:
-        return [Stop(number, "the task is over")]
     slot = found[0]
+    if task.state in ENDED:
+        return _over(s, number, task, slot)
     match task.state:
         case TaskState.RUNNING:
             return _running(s, number, task, slot)
@@ -30,6 +31,13 @@ def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
             return _open(s, number, task, slot)
         case _:
             return []
+
+
+def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    """End what runs; but what is paid for is shown, however soon the task was settled."""
+    stop = Stop(number, "the task is over", spared=("seal",))
+    is_paid = task.state is TaskState.SETTLED and _is_behind(s, task, slot)
+    return [stop, *_show(s, number)] if is_paid else [stop]
 
 
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
@@ -74,12 +82,15 @@ def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]
 
 def _revealing(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     claim = s.of(number).claim
-    is_due = task.answered >> slot & 1 and not task.revealed >> slot & 1
-    if claim is None or not is_due:
+    if claim is None or not task.answered >> slot & 1:
         return []
+    # All commitments are in, or too late: there is nobody left who could copy.
+    showing = _show(s, number)
+    if task.revealed >> slot & 1:
+        return showing
     salt = s.salt(number, _CLAIM, slot)
     call = s.calls.reveal(number, slot, salt, claim.result, claim.root)
-    return [Send(f"{number}/reveal/{slot}", call, task.deadline)]
+    return [Send(f"{number}/reveal/{slot}", call, task.deadline), *showing]
 
 
 def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
@@ -88,7 +99,7 @@ def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     if not _is_behind(s, task, slot) or progress.trace is None:
         return []
     if task.terms.policy is not Policy.AUDIT:
-        return _publish(s, number)
+        return _show(s, number)
     drawn = tuple(sorted(seat.segment for seat in panel.seats))
     is_late = task.state is TaskState.AUDITING and s.now >= task.deadline
     if task.state is TaskState.OPENING or is_late:
@@ -111,24 +122,27 @@ def _open(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     """Show all of it: nobody answers blind any more. And serve what others say is missing."""
     if not _is_behind(s, task, slot):
         return []
-    actions = _publish(s, number)
+    actions = _show(s, number, task.disputes)
     trace, claim = s.of(number).trace, task.slots[task.lead].claim
     if trace is None or claim is None:
         return actions
     for segment, dispute in task.disputes.items():
-        if dispute.state is DisputeState.UNSERVED and _is_turn(s, task, dispute.deadline):
-            call = s.calls.serve(
-                number, segment, claim, trace.after(segment), _proof(trace, segment)
-            )
+        since = dispute.deadline - task.terms.answer_for
+        if dispute.state is DisputeState.UNSERVED and _is_turn(s, task, since):
+            state, proof = trace.after(segment), trace.proof_after(segment)
+            call = s.calls.serve(number, segment, claim, state, proof)
             actions.append(Send(f"{number}/serve/{segment}", call, dispute.deadline))
     return actions
 
 
-def _publish(s: Situation, number: int) -> list[Action]:
+def _show(s: Situation, number: int, disputed: Collection[int] = ()) -> list[Action]:
+    """Show the whole run, and of disputed segments what referees are to compute them from."""
     progress = s.of(number)
-    if progress.is_open or not s.may_try(number, "seal"):
+    wanted = progress.served.union(disputed)
+    is_done = progress.is_open and wanted == progress.served
+    if is_done or progress.trace is None or not s.may_try(number, "seal"):
         return []
-    return [Seal(number, tuple(sorted(progress.served)), is_open=True)]
+    return [Seal(number, tuple(sorted(wanted)), is_open=True)]
 
 
 def _is_behind(s: Situation, task: Task, slot: int) -> bool:
@@ -146,7 +160,3 @@ def _is_turn(s: Situation, task: Task, since: int) -> bool:
     """
     rank = parties(task).index(s.me)
     return s.now >= since + min(rank * TURN_S, task.terms.answer_for // 2)
-
-
-def _proof(trace: Trace, segment: int) -> list[bytes]:
-    return trace.proof_after(segment)

@@ -88,10 +88,10 @@ def _dispute(
         f"{number}/resolve/{segment}/{dispute.round}/{dispute.state.name}",
         s.calls.resolve(number, segment),
     )
+    is_over = s.now >= dispute.deadline + wait_s
     if task.state in ENDED:
         # Nothing is left to decide, and bonds come free.
-        return [resolve] if wait_s == 0 else []
-    is_over = s.now >= dispute.deadline + wait_s
+        return [resolve] if wait_s == 0 or is_over else []
     if dispute.state is DisputeState.CALLED:
         return _draw_referees(s, number, task, segment, wait_s)
     if dispute.state is DisputeState.RULING:

@@ -19,18 +19,18 @@ from worker_agent.runner.task import MANIFEST, Task
 from worker_agent.settings import Home, read_settings
 
 
-def main() -> None:
+def main(kind: type[Task] = Task) -> None:
     path = Path(sys.argv[1])
     try:
-        asyncio.run(_until_told(path))
+        asyncio.run(_until_told(path, kind))
     except TrainyardError as error:
         print(json.dumps({"reason": str(error)}), flush=True)
         sys.exit(1)
 
 
-async def _until_told(path: Path) -> None:
+async def _until_told(path: Path, kind: type[Task]) -> None:
     """Run it; a request to stop ends all of it in order."""
-    running = asyncio.create_task(_run(path))
+    running = asyncio.create_task(_run(path, kind))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, running.cancel)
     try:
@@ -39,7 +39,7 @@ async def _until_told(path: Path) -> None:
         sys.exit(128 + signal.SIGTERM)
 
 
-async def _run(path: Path) -> None:
+async def _run(path: Path, kind: type[Task]) -> None:
     job = RunnerJob.read(path)
     home = Home(job.home)
     settings = read_settings(home)
@@ -51,7 +51,7 @@ async def _run(path: Path) -> None:
         files = fetch_files(manifest, content, shelf.path(DATA))
     finally:
         content.close()
-    task = Task(
+    task = kind(
         path=path,
         job=job,
         manifest=manifest,
@@ -72,7 +72,7 @@ async def _run(path: Path) -> None:
 
 async def _run_single(task: Task) -> None:
     task.live.enter("training")
-    await Worker(task.engine_job(), task.sandbox).run(task.live.take)
+    await Worker(task.engine_job(), task.sandbox, module=task.module).run(task.live.take)
     task.end()
 
 

@@ -33,6 +33,7 @@ class Worker:
     sandbox: Confinement
     prefix: Sequence[str] = ()
     shared: Path | None = None
+    module: str = "trainyard.engine.worker"
 
     async def run(self, hear: Callable[[Event], None]) -> None:
         """Run it to its end. Whoever cancels this ends it."""
@@ -40,7 +41,7 @@ class Worker:
         job.folder.mkdir(parents=True, exist_ok=True)
         path = job.folder / _JOB
         path.write_text(job.model_dump_json())
-        command = [*self.prefix, sys.executable, "-m", "trainyard.engine.worker", str(path)]
+        command = [*self.prefix, sys.executable, "-m", self.module, str(path)]
         reach = reach_of(job, writable=() if self.shared is None else (self.shared,))
         with (job.folder / _LOG).open("ab") as log:
             since = log.tell()

@@ -29,6 +29,11 @@ class Task:
     _told_at: int = 0
 
     @property
+    def module(self) -> str:
+        """What computes."""
+        return "trainyard.engine.worker"
+
+    @property
     def run(self) -> Path:
         return self.shelf.path(RUN)
 

@@ -1,0 +1,268 @@
+"""What an agent does next, in every state that a task can be in and in every part it can have."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from tests.agent.books import (
+    CLAIM,
+    MARKET,
+    ME,
+    MEMBER,
+    NOW,
+    OTHER,
+    PEER,
+    TRACE,
+    TRAINED,
+    answering,
+    committed,
+    disputed,
+    seated,
+    situation,
+    task,
+    terms,
+)
+from trainyard.chain.calls import MarketCalls
+from trainyard.protocol.ledger.book import Dispute, Seat
+from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState, TaskState
+from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
+from worker_agent.deciding import decide
+from worker_agent.progress import Failure, Progress
+from worker_agent.situation import TURN_S, Situation
+
+CALLS = MarketCalls(MARKET.address)
+FOUND, ELSE = TRACE.after(2), b"x" * 32
+
+
+def keys(s: Situation) -> list[str]:
+    return [action.key for action in decide(s) if isinstance(action, Send)]
+
+
+def doing(s: Situation) -> list[Action]:
+    return [action for action in decide(s) if not isinstance(action, Send)]
+
+
+def sent(s: Situation, key: str) -> Send:
+    [found] = [one for one in decide(s) if isinstance(one, Send) and one.key == key]
+    return found
+
+
+# As worker
+
+
+def test_an_open_task_is_joined_with_a_card_first() -> None:
+    offer = replace(task(TaskState.OPEN, workers=()), joined=0)
+    assert doing(situation(offer, replace(TRAINED, card=None, claim=None))) == [MakeCard(1)]
+    joining = sent(situation(offer), "1/join/OPEN/0")
+    assert (joining.call.value, joining.by) == (offer.terms.stake, offer.deadline)
+
+
+def test_a_running_task_is_trained_and_then_submitted_in_time_only() -> None:
+    running = task(TaskState.RUNNING)
+    assert doing(situation(running, Progress())) == [Train(1, 0)]
+    submitting = sent(situation(running), "1/submit/0")
+    assert submitting.call == CALLS.submit(1, 0, CLAIM.result, CLAIM.root)
+    assert submitting.by == running.deadline
+
+
+def test_what_cannot_be_finished_in_time_is_stopped() -> None:
+    late = situation(task(TaskState.RUNNING), Progress(), now=NOW + 480, margin_s=30.0)
+    assert [type(one) for one in doing(late)] == [Stop]
+
+
+def test_blind_policies_commit_and_show_nothing_before_all_have() -> None:
+    running = task(TaskState.RUNNING, terms=terms(Policy.REPLICATE, audits=0, min_audits=0))
+    s = situation(running)
+    assert keys(s) == ["1/commit/0"]
+    assert doing(s) == []
+
+
+def test_when_all_have_committed_the_claim_is_revealed_and_the_run_shown() -> None:
+    """rule T6: nobody is left who could copy, and whoever pays wants to see."""
+    offered = terms(Policy.REPLICATE, audits=0, min_audits=0)
+    s = situation(task(TaskState.REVEALING, terms=offered))
+    assert keys(s) == ["1/reveal/0"]
+    assert doing(s) == [Seal(1, (), is_open=True)]
+    done = situation(task(TaskState.REVEALING, (ME, PEER), terms=offered, revealed=1))
+    assert keys(done) == []
+
+
+def test_drawn_segments_are_served_and_nothing_else() -> None:
+    audited = seated(task(TaskState.AUDITING), MEMBER, SeatState.DRAWN)
+    assert doing(situation(audited)) == [Seal(1, (2,))]
+    assert doing(situation(audited, replace(TRAINED, served=frozenset({2})))) == []
+
+
+def test_the_leader_opens_at_once_and_the_others_if_it_does_not() -> None:
+    """rule A7"""
+    opening = seated(task(TaskState.OPENING, (PEER, ME)), MEMBER, SeatState.COMMITTED)
+    opening = replace(opening, deadline=NOW + 600)
+    assert "1/open" not in keys(situation(opening))
+    assert "1/open" in keys(situation(opening, now=NOW + TURN_S))
+    alone = seated(task(TaskState.OPENING), MEMBER, SeatState.COMMITTED)
+    opened = CALLS.open(1, CLAIM, [FOUND], [TRACE.proof_after(2)])
+    assert sent(situation(alone), "1/open").call == opened
+
+
+def test_short_windows_leave_everybody_time_to_open() -> None:
+    given = terms(slots=2, answer_for=10)
+    opening = seated(task(TaskState.OPENING, (PEER, ME), terms=given), MEMBER, SeatState.COMMITTED)
+    opening = replace(opening, deadline=NOW + 5)
+    assert "1/open" in keys(situation(opening))
+
+
+def test_in_the_window_the_whole_run_is_shown() -> None:
+    window = seated(task(TaskState.WINDOW), MEMBER, SeatState.COMMITTED)
+    served = replace(TRAINED, served=frozenset({2}))
+    assert doing(situation(window, served)) == [Seal(1, (2,), is_open=True)]
+    assert doing(situation(window, replace(served, is_open=True))) == []
+
+
+@pytest.mark.parametrize("state", [DisputeState.UNSERVED, DisputeState.CALLED])
+def test_referees_of_any_segment_are_served_what_they_compute_it_from(state: DisputeState) -> None:
+    """rule D3: also of one that no auditor was drawn for."""
+    dispute = Dispute(accuser=OTHER, state=state, deadline=NOW + 600, round=1)
+    found = disputed(task(TaskState.DISPUTED), 5, dispute)
+    shown = replace(TRAINED, served=frozenset({2}), is_open=True)
+    assert doing(situation(found, shown)) == [Seal(1, (2, 5), is_open=True)]
+    assert doing(situation(found, replace(shown, served=frozenset({2, 5})))) == []
+
+
+def test_who_is_said_to_serve_nothing_shows_the_leaf_before_it_is_too_late() -> None:
+    """rule D3"""
+    dispute = Dispute(accuser=OTHER, state=DisputeState.UNSERVED, unserved=True, deadline=NOW + 600)
+    found = disputed(task(TaskState.DISPUTED), 5, dispute)
+    serving = sent(situation(found), "1/serve/5")
+    assert serving.call == CALLS.serve(1, 5, CLAIM, TRACE.after(5), TRACE.proof_after(5))
+    assert serving.by == dispute.deadline
+
+
+def test_what_is_paid_for_is_shown_even_if_the_task_was_settled_first() -> None:
+    settled = task(TaskState.SETTLED)
+    stop = Stop(1, "the task is over", spared=("seal",))
+    assert doing(situation(settled)) == [stop, Seal(1, (), is_open=True)]
+    assert doing(situation(settled, replace(TRAINED, is_open=True))) == [stop]
+    assert doing(situation(task(TaskState.FAILED))) == [stop]
+
+
+def test_work_that_failed_waits_for_its_time() -> None:
+    audited = seated(task(TaskState.AUDITING), MEMBER, SeatState.DRAWN)
+    failed = replace(TRAINED, failures={"seal": Failure("no room", 1, 60.0)})
+    assert doing(situation(audited, failed)) == []
+    assert doing(situation(audited, failed, clock=60.0)) == [Seal(1, (2,))]
+
+
+# As auditor and referee
+
+
+def test_an_auditor_computes_commits_and_reveals() -> None:
+    """rule A6"""
+    drawn = seated(task(TaskState.AUDITING, (PEER,)), ME, SeatState.DRAWN)
+    assert doing(situation(drawn, Progress())) == [Recompute(1, (2**32 - 1, 0), 0)]
+    committing = sent(situation(drawn, answering(ELSE)), "1/audit-commit/0")
+    assert committing.call == CALLS.audit_commit(1, 0, committed(ELSE))
+    told = seated(task(TaskState.WINDOW, (PEER,)), ME, SeatState.COMMITTED, answer=committed(ELSE))
+    assert "1/audit-reveal/0" in keys(situation(told, answering(ELSE)))
+
+
+def test_that_nothing_is_served_is_said_at_the_last_moment_only() -> None:
+    drawn = seated(task(TaskState.AUDITING, (PEER,)), ME, SeatState.DRAWN)
+    early, late = situation(drawn, answering(UNSERVED)), NOW + 490
+    assert (keys(early), len(doing(early))) == ([], 1)
+    assert keys(situation(drawn, answering(UNSERVED), now=late)) == ["1/audit-commit/0"]
+
+
+def test_who_committed_to_nothing_served_reveals_that_whatever_it_found_since() -> None:
+    told = seated(
+        task(TaskState.WINDOW, (PEER,)), ME, SeatState.COMMITTED, answer=committed(UNSERVED)
+    )
+    salt = sent(situation(told, answering(ELSE)), "1/audit-reveal/0").call
+    assert salt == sent(situation(told, answering(UNSERVED)), "1/audit-reveal/0").call
+
+
+def test_a_referee_computes_commits_and_reveals() -> None:
+    """rule D4"""
+    place = (5, 1)
+    hearing = Dispute(accuser=OTHER, state=DisputeState.HEARING, deadline=NOW + 600, round=1)
+    found = disputed(task(TaskState.DISPUTED, (PEER,)), 5, hearing, [Seat(ME, 5)])
+    assert doing(situation(found, Progress())) == [Recompute(1, place, 0)]
+    committing = sent(situation(found, answering(ELSE, place)), "1/referee-commit/5/1/0")
+    assert committing.call == CALLS.referee_commit(1, 5, 0, committed(ELSE, place))
+    seat = Seat(ME, 5, SeatState.COMMITTED, answer=committed(ELSE, place))
+    ruling = disputed(found, 5, replace(hearing, state=DisputeState.RULING), [seat])
+    assert "1/referee-reveal/5/1/0" in keys(situation(ruling, answering(ELSE, place)))
+
+
+# What anyone may do
+
+
+def test_bonds_behind_a_void_dispute_come_free_even_if_the_leader_is_gone() -> None:
+    """rule C2, rule D7"""
+    called = Dispute(accuser=OTHER, state=DisputeState.HEARING, deadline=NOW + 100, round=1)
+    found = disputed(task(TaskState.FAILED, (PEER,)), 5, called, [Seat(ME, 5)])
+    resolve = "1/resolve/5/1/HEARING"
+    assert resolve not in keys(situation(found))
+    assert resolve in keys(situation(found, now=NOW + 100 + 5 * TURN_S))
+    assert resolve in keys(situation(found, me=PEER))
+
+
+def test_an_accuser_sees_to_its_dispute() -> None:
+    called = Dispute(accuser=ME, state=DisputeState.CALLED, deadline=NOW + 900, round=1)
+    found = disputed(task(TaskState.DISPUTED, (PEER,)), 5, called)
+    assert any("draw-referees/5" in key for key in keys(situation(found, now=NOW + 5 * TURN_S)))
+
+
+@pytest.mark.parametrize(
+    ("state", "key"),
+    [
+        (TaskState.OPEN, "1/expire/OPEN"),
+        (TaskState.RUNNING, "1/expire/RUNNING"),
+        (TaskState.REVEALING, "1/expire/REVEALING"),
+        (TaskState.AUDITING, "1/expire/AUDITING"),
+        (TaskState.OPENING, "1/expire/OPENING"),
+    ],
+)
+def test_every_state_is_ended_by_whoever_is_left(state: TaskState, key: str) -> None:
+    """rule C2: the last one in turn does it, if nobody else has."""
+    found = task(state, (PEER, OTHER, MEMBER, ME), terms=terms(slots=4))
+    patient = situation(found, Progress(), now=found.deadline + 10 * TURN_S)
+    assert any(one.startswith(key) for one in keys(patient))
+    assert not any(one.startswith(key) for one in keys(situation(found, Progress())))
+
+
+def _every_situation() -> Iterator[Situation]:
+    """Every state, with us in every part, with and without work done, early and late."""
+    for state, policy, workers, seat_state, dispute, progress, now in product(
+        [state for state in TaskState if state is not TaskState.NONE],
+        Policy,
+        [(PEER, ME), (PEER, OTHER)],
+        [SeatState.DRAWN, SeatState.COMMITTED, SeatState.REVEALED],
+        DisputeState,
+        [Progress(), TRAINED, answering(ELSE)],
+        [NOW, NOW + 100_000],
+    ):
+        found = task(state, workers, terms=terms(policy, slots=2))
+        found = seated(found, MEMBER if ME in workers else ME, seat_state)
+        known = Dispute(OTHER, NOW + 300, dispute, round=1)
+        whole = disputed(found, 5, known, [Seat(ME, 5, seat_state)])
+        yield situation(whole, progress, now=now)
+
+
+def test_nothing_is_done_twice_or_after_its_deadline_in_any_state() -> None:
+    """rule C1"""
+    for s in _every_situation():
+        found = [action for action in decide(s) if isinstance(action, Send)]
+        assert len({action.key for action in found}) == len(found)
+        # One call never goes by two names, or it would be sent and paid for twice.
+        assert len({action.call for action in found}) == len(found)
+        assert all(action.by is None or s.now < action.by for action in found)
+
+
+def test_nobody_without_a_part_in_a_task_does_anything_about_it() -> None:
+    for state in TaskState:
+        if state in (TaskState.NONE, TaskState.OPEN, TaskState.RUNNING):
+            continue
+        found = seated(task(state, (PEER,)), MEMBER, SeatState.COMMITTED)
+        assert decide(situation(found, Progress(), now=NOW + 100_000)) == []
