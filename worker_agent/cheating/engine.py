@@ -1,0 +1,83 @@
+"""The engine's worker with segments that it does not compute, as a process in the sandbox.
+
+All else is the engine's own, so that the journal and the states fit each other.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainyard.engine import worker
+from trainyard.engine.counting import Stop
+from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
+from trainyard.engine.worker import Job
+from worker_agent.cheating.plan import Cheat, Plan
+
+if TYPE_CHECKING:
+    from trainyard.engine.training import Outcome, Training
+
+_STEP = "run/step"
+# Weights that look like weights.
+_SCALE = 0.05
+
+
+class CheatingTraining:
+    """Computes what is not cheated on, and passes everything else on."""
+
+    def __init__(self, training: "Training", plan: Plan) -> None:
+        self._training, self._plan = training, plan
+        self._cheated = plan.cheated(training.manifest.plan.segments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._training, name)
+
+    def run(self, segment: int, state: State, on_step: Any = None) -> "Outcome":
+        from trainyard.engine.training import Outcome
+
+        if segment not in self._cheated:
+            return self._training.run(segment, state, on_step)
+        made = self._made_up if self._plan.cheat is Cheat.LAZY else self._partly
+        return Outcome(segment, made(segment, state), None, (), Stop.NO, 0.0, 0.0)
+
+    def _made_up(self, segment: int, state: State) -> State:
+        rng = np.random.default_rng([self._plan.seed, segment])
+
+        def value(name: str, tensor: Tensor) -> Tensor:
+            is_trained = name.startswith((WEIGHTS, OPTIMIZER)) and tensor.dtype.kind == "f"
+            if not is_trained:
+                return tensor
+            return np.asarray(rng.normal(0, _SCALE, tensor.shape)).astype(tensor.dtype)
+
+        made = {name: value(name, tensor) for name, tensor in state.tensors.items()}
+        return self._as_if_done(segment, State(made))
+
+    def _partly(self, segment: int, state: State) -> State:
+        first, last = self._training.manifest.plan.bounds(segment)
+        end = first + int((last - first) * self._plan.done)
+        if end > first:
+            counters = self._training._restore(state)
+            self._training._take_steps(first, end, counters, None)
+            state = self._training._capture(counters)
+        return self._as_if_done(segment, state)
+
+    def _as_if_done(self, segment: int, state: State) -> State:
+        _, last = self._training.manifest.plan.bounds(segment)
+        step = np.asarray(last, dtype=state.tensors[_STEP].dtype)
+        return State({**state.tensors, _STEP: step})
+
+
+def main() -> None:
+    folder = Job.model_validate_json(Path(sys.argv[1]).read_bytes()).folder
+    honest = worker.open_training
+
+    def open_training(job: Job, manifest: Any) -> Any:
+        return CheatingTraining(honest(job, manifest), Plan.read(folder))
+
+    worker.open_training = open_training
+    worker.main()
+
+
+if __name__ == "__main__":
+    main()
