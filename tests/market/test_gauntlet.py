@@ -5,14 +5,13 @@ One market for all of it. The pool grows from test to test, so that it is certai
 of luck who is drawn: what a cheat in the pool loses takes it out again.
 """
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import tests.quiet_web3  # noqa: F401
-from tests.market.arena import ENDED, FEE, MARGIN_S, STAKE, Arena, Player, running_arena
+from benchmarks.arena import ENDED, FEE, MARGIN_S, STAKE, Arena, Player, running_arena
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import (
     BPS,
@@ -205,8 +204,8 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
     arena: Arena, people: dict[str, Any]
 ) -> None:
     """rule D2, rule D4: no auditor was drawn, so nothing was served before the accusation."""
-    accuser = arena.start("accuser", "false-challenge", takes=[people["plain"].address])
-    # It takes no slot: it is paused as far as tasks go by having none to take.
+    known = [people["plain"].address]
+    accuser = arena.start("accuser", "false-challenge", takes=known, trains=False)
     number = arena.post(people["plain"], audits=0, challenge_for=300)
     arena.wait("a dispute", lambda book: bool(book.tasks[number].disputes))
     task = arena.wait(
@@ -360,4 +359,3 @@ def test_nobody_honest_was_slashed_and_nothing_is_left_behind(
         assert (account.failed, account.audits_wrong) == (0, 0)
         assert (worker.bond_locked, worker.bond) in ((0, 0), (0, 5 * arena.net.params.seat_bond))
     assert all(task.locked == 0 and task.state in ENDED for task in book.tasks.values())
-    assert os.path.isdir(arena.folder)

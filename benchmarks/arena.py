@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -12,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from eth_account.signers.local import LocalAccount
 
-from tests.engine.nets import NETS
+from benchmarks.gauntlet_nets import arrays, manifest_of
 from trainyard.chain.calls import Call, MarketCalls
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
@@ -37,13 +37,13 @@ from worker_agent.joining import publish_block
 from worker_agent.keystore import create_keystore
 
 ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
-PEOPLE, RECORDS = 48, 96
+PEOPLE = 48
+SEGMENTS, STEPS_PER_SEGMENT = 8, 2
 STAKE = REWARD = ETHER
 FEE = ETHER // 100
 # Before a deadline; as long as an agent may take to act on two busy cores.
 MARGIN_S = 10
 _PATIENCE_S = 240.0
-_PASSWORD = "gauntlet"
 # As little as scrypt can do: there is nothing to protect.
 _WORK = 2
 _CONFIG = """
@@ -101,7 +101,7 @@ class Arena:
         self.folder = net.place.folder / "players"
         self.folder.mkdir()
         self._password = self.folder / "password"
-        self._password.write_text(_PASSWORD)
+        self._password.write_text(secrets.token_hex(8))
         self._password.chmod(0o600)
         self._endpoints = Endpoints([net.url], chain_id=net.chain_id)
         self._store = self._open_store("looking")
@@ -111,7 +111,7 @@ class Arena:
         self._outboxes: dict[str, Outbox] = {}
         self.players: dict[str, Player] = {}
         self.events: list[Event] = []
-        self._train = self._records()
+        self._train = f"ipfs://{add_arrays(self.content, arrays()).cid}"
 
     # People
 
@@ -126,12 +126,13 @@ class Arena:
         account: LocalAccount | None = None,
         bond: int = 0,
         takes: Sequence[str] = (),
+        trains: bool = True,
     ) -> Player:
-        """Start an agent that takes tasks of some requesters only: honest, or with a `cheat`."""
+        """Start an agent, honest or with a `cheat`, that knows some requesters only."""
         account = account or self.person()
         home = self.folder / name
         home.mkdir()
-        create_keystore(home / "keystore.json", account.key, _PASSWORD, work=_WORK)
+        create_keystore(home / "keystore.json", account.key, self._password.read_text(), work=_WORK)
         config = _CONFIG.format(
             url=self.net.url,
             chain_id=self.net.chain_id,
@@ -140,7 +141,7 @@ class Arena:
             store=self.net.content.store,
             margin=float(MARGIN_S),
             bond=bond,
-            concurrency=4 if takes else 0,
+            concurrency=4 if takes and trains else 0,
             requesters=json.dumps(list(takes)),
         )
         (home / "config.toml").write_text(config)
@@ -234,35 +235,9 @@ class Arena:
 
     def manifest(self, *, seed: int, workers: int = 1) -> Manifest:
         """Eight segments of a small network; each seed is another task."""
-        source = {
-            "kind": "npz",
-            "path": self._train,
-            "records": RECORDS,
-            "features": {
-                "image": {"dtype": "uint8", "shape": [12, 12, 1]},
-                "label": {"dtype": "int64", "shape": []},
-            },
-            "inputs": ["image"],
-            "target": "label",
-        }
-        training = {
-            "mode": "single" if workers == 1 else "sync",
-            "workers": workers,
-            "threads": 1,
-            "batch": 16,
-            "until": {"steps": 16},
-            "steps_per_segment": 2,
-            "seed": seed,
-            "optimizer": {"type": "Adam", "learning_rate": 0.01},
-            "loss": {"type": "SparseCategoricalCrossentropy", "from_logits": True},
-        }
-        model = {
-            "inputs": [{"name": "image", "shape": [12, 12, 1], "dtype": "uint8"}],
-            "layers": NETS["mlp"],
-            "outputs": ["out"],
-        }
-        document = {"version": 1, "model": model, "data": {"train": source}, "training": training}
-        return Manifest.of(document)
+        return manifest_of(
+            "mlp", seed, SEGMENTS, STEPS_PER_SEGMENT, address=self._train, workers=workers
+        )
 
     def post(self, requester: LocalAccount, *, workers: int = 1, **changes: Any) -> int:
         """Post a task, and say its number."""
@@ -348,12 +323,6 @@ class Arena:
         store = Store(path, chain_id=self.net.chain_id, market=self.net.market)
         self._parts.callback(store.close)
         return store
-
-    def _records(self) -> str:
-        rng = np.random.default_rng(1)
-        images = rng.integers(0, 256, (RECORDS, 12, 12, 1), np.uint8)
-        labels = rng.integers(0, 10, RECORDS).astype(np.int64)
-        return f"ipfs://{add_arrays(self.content, {'image': images, 'label': labels}).cid}"
 
     def _last_words(self) -> str:
         said = []

@@ -1,0 +1,190 @@
+"""How surely a cheat is caught: `python -m benchmarks.gauntlet [--quick]`.
+
+Whether a cheat changes a segment is measured: each is trained by the cheating agent's own engine,
+and every segment computed again by an honest one. Which segments are looked at is then drawn by the
+market's own rule, over thousands of block hashes. The full form also plays whole tasks on a real
+chain. The last line is JSON.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import repeat
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.gauntlet_chain import play_tasks
+from benchmarks.gauntlet_nets import NETS, manifest_of, write_records
+from trainyard.engine.auditing import audit
+from trainyard.engine.journal import Journal, write_whole
+from trainyard.engine.material import Files
+from trainyard.engine.worker import Job
+from trainyard.protocol.draws import draw_segments, panel_seed
+from trainyard.protocol.incentives import detection, detection_theory
+from trainyard.protocol.manifest import Manifest
+from worker_agent.cheating.forging import fewer_records, other_rate, spoil
+from worker_agent.cheating.plan import Cheat, Plan
+
+SEGMENTS, STEPS_PER_SEGMENT = 16, 2
+AUDITS = (1, 2, 4)
+_DRAWS, _QUICK_DRAWS = 20_000, 4_000
+_FRACTION = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run that somebody trained, honest if there is no plan."""
+
+    name: str
+    net: str
+    plan: Plan | None = None
+    seed: int = 0
+
+    @property
+    def module(self) -> str:
+        is_skipped = self.plan is not None and self.plan.cheat in (Cheat.LAZY, Cheat.SKIP)
+        return "worker_agent.cheating.engine" if is_skipped else "trainyard.engine.worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run, and for each of its segments whether an honest auditor comes to something else."""
+
+    trial: Trial
+    wrong: tuple[bool, ...]
+
+    @property
+    def fraction(self) -> float:
+        return sum(self.wrong) / len(self.wrong)
+
+
+_CHEATS = (
+    Trial("lazy", "mlp", Plan(cheat=Cheat.LAZY)),
+    Trial("skip", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION)),
+    Trial("half", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION, done=0.5)),
+    Trial("lr", "mlp", Plan(cheat=Cheat.LR)),
+    Trial("data", "mlp", Plan(cheat=Cheat.DATA)),
+    Trial("garbage", "mlp", Plan(cheat=Cheat.GARBAGE)),
+)
+_MEANING = {
+    "lazy": "states made up",
+    "skip": "segments left out",
+    "half": "half of the steps of segments left out",
+    "lr": "another learning rate",
+    "data": "half of the records",
+    "garbage": "bytes that are no states",
+}
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one network, no chain")
+    options = parser.parse_args()
+    nets = ["mlp"] if options.quick else list(NETS)
+    seeds = range(2) if options.quick else range(3)
+    cheats = [replace(one, net=net) for net in nets for one in _CHEATS]
+    honest = [Trial("honest", net, seed=seed) for net in NETS for seed in seeds]
+    with tempfile.TemporaryDirectory(prefix="trainyard-gauntlet-") as name:
+        found = list(measure(Path(name), [*cheats, *honest]))
+    draws = _QUICK_DRAWS if options.quick else _DRAWS
+    figures = show(found, draws)
+    if not options.quick:
+        figures |= play_tasks()
+    print(json.dumps(figures))
+
+
+def measure(folder: Path, trials: Sequence[Trial]) -> Iterator[Found]:
+    """Train each, and compute all of it again; two at once, since a start takes the longest."""
+    write_records(folder / "records")
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        places = [folder / str(index) for index in range(len(trials))]
+        yield from pool.map(_try_out, trials, places, repeat(folder / "records"))
+
+
+def _try_out(trial: Trial, folder: Path, records: Path) -> Found:
+    manifest = manifest_of(trial.net, trial.seed, SEGMENTS, STEPS_PER_SEGMENT)
+    run = folder / "run"
+    _train(trial, manifest, folder, records)
+    journal = Journal.read(run)
+    answers = audit(run, Files(train=records), range(SEGMENTS)).answers
+    claimed = [entry.state for entry in journal.entries[1:]]
+    return Found(
+        trial,
+        tuple(answer.state != state for answer, state in zip(answers, claimed, strict=True)),
+    )
+
+
+def _train(trial: Trial, manifest: Manifest, folder: Path, records: Path) -> None:
+    """As the cheating agent's runner does it, without the agent."""
+    run, path = folder / "run", folder / "manifest.json"
+    run.mkdir(parents=True)
+    cheat = trial.plan and trial.plan.cheat
+    path.write_bytes(other_rate(manifest) if cheat is Cheat.LR else manifest.canonical)
+    train = fewer_records(records, folder / "forged") if cheat is Cheat.DATA else records
+    if trial.plan is not None:
+        trial.plan.write(run)
+    job = folder / "job.json"
+    job.write_text(Job(manifest=path, folder=run, train=train).model_dump_json())
+    done = subprocess.run(
+        [sys.executable, "-m", trial.module, str(job)], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise SystemExit(f"{trial.name}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    if cheat is Cheat.LR:
+        write_whole(run / "manifest.json", manifest.canonical)
+    if cheat is Cheat.GARBAGE:
+        spoil(run, seed=0)
+
+
+def rate(wrong: Sequence[bool], audits: int, draws: int) -> float:
+    """How often a block draws a segment that is wrong."""
+    hits = 0
+    for number in range(draws):
+        seed = panel_seed(sha256(b"block %d" % number).digest(), task=1 + number % 97)
+        hits += any(wrong[segment] for segment in draw_segments(seed, len(wrong), audits))
+    return hits / draws
+
+
+def show(found: Sequence[Found], draws: int) -> dict[str, float]:
+    table = Table(
+        title="How often a cheat is caught",
+        caption=f"{SEGMENTS} segments, of which k are drawn and the part f is wrong; {draws} draws",
+    )
+    for heading in ("cheat", "network", "f", "k", "caught", "1-(1-f)^k", "exact"):
+        table.add_column(heading, justify="left" if heading in ("cheat", "network") else "right")
+    figures: dict[str, float] = {}
+    for one in found:
+        if one.trial.plan is None:
+            continue
+        for audits in AUDITS:
+            caught = rate(one.wrong, audits, draws)
+            theory = detection_theory(one.fraction, audits)
+            exact = detection(one.wrong, audits)
+            table.add_row(
+                *(_MEANING[one.trial.name], one.trial.net, f"{one.fraction:.2f}", str(audits)),
+                *(f"{caught:.4f}", f"{theory:.4f}", f"{exact:.4f}"),
+            )
+            # Of several networks the least counts, with the most audits.
+            name = f"{one.trial.name}_detected"
+            if audits == AUDITS[-1]:
+                figures[name] = min(figures.get(name, 1.0), round(caught, 6))
+    honest = [one for one in found if one.trial.plan is None]
+    slashed = sum(any(one.wrong) for one in honest)
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    console.print(table)
+    looked = len(honest) * SEGMENTS
+    console.print(f"honest runs whose {looked} segments were all audited: {len(honest)}")
+    console.print(f"of those, slashed: {slashed}")
+    return {**figures, "honest_slashed": slashed}
+
+
+if __name__ == "__main__":
+    main()
