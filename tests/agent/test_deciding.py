@@ -208,6 +208,25 @@ def test_bonds_behind_a_void_dispute_come_free_even_if_the_leader_is_gone() -> N
     assert resolve in keys(situation(found, me=PEER))
 
 
+def test_a_draw_that_waits_for_busy_members_is_tried_again_before_its_time_is_over() -> None:
+    """rule A5"""
+    waiting = seated(task(TaskState.SUBMITTED), MEMBER, SeatState.DRAWN)
+    waiting.own_panel.seats, waiting.own_panel.seed = [], b"s" * 32
+    assert keys(situation(waiting)) == ["1/draw/late"]
+    others = replace(waiting, slots=task(TaskState.SUBMITTED, (PEER, ME)).slots, joined=3)
+    assert keys(situation(others)) == []
+    assert keys(situation(others, now=others.deadline + TURN_S)) == ["1/draw/late"]
+
+
+def test_stakes_that_came_back_twice_are_taken_home_twice() -> None:
+    """rule V2: two cancelled tasks leave the same credit and no record."""
+    found = situation(task(TaskState.CANCELLED), payout=OTHER)
+    found.book.account(ME).credit = 10**18
+    once = keys(found)
+    found.book.tasks[2] = task(TaskState.CANCELLED)
+    assert (len(once), len({*once, *keys(found)})) == (1, 2)
+
+
 def test_an_accuser_sees_to_its_dispute() -> None:
     called = Dispute(accuser=ME, state=DisputeState.CALLED, deadline=NOW + 900, round=1)
     found = disputed(task(TaskState.DISPUTED, (PEER,)), 5, called)
@@ -243,6 +262,9 @@ def _every_situation() -> Iterator[Situation]:
         [Progress(), TRAINED, answering(ELSE)],
         [NOW, NOW + 100_000],
     ):
+        if dispute is not DisputeState.NONE and policy is not Policy.AUDIT:
+            # There are none.
+            continue
         found = task(state, workers, terms=terms(policy, slots=2))
         found = seated(found, MEMBER if ME in workers else ME, seat_state)
         known = Dispute(OTHER, NOW + 300, dispute, round=1)

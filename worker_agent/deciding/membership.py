@@ -49,7 +49,9 @@ def _pay_out(s: Situation) -> list[Action]:
         return []
     account = s.book.accounts[s.me]
     done = account.settled, account.failed, account.audits_right, account.audits_wrong
-    key = "withdraw/" + "-".join(map(str, (*done, credit)))
+    # Also those that left no record, such as cancelled ones, so that no two are taken for one.
+    joined = sum(any(slot.worker == s.me for slot in task.slots) for task in s.book.tasks.values())
+    key = "withdraw/" + "-".join(map(str, (*done, joined, credit)))
     return [Send(key, s.calls.withdraw(s.payout, credit))]
 
 

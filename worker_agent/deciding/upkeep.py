@@ -54,9 +54,10 @@ def _draw(s: Situation, number: int, task: Task, wait_s: int) -> list[Action]:
     if s.block <= panel.draw_block and task.terms.audits:
         return []
     if panel.seed != bytes(32):
-        # It waits for members that are busy, until its time is over.
-        is_over = s.now >= task.deadline + wait_s
-        return [Send(f"{number}/draw/late", s.calls.draw(number))] if is_over else []
+        # It waits for members that are busy, until its time is over. Whoever is first in turn asks
+        # now and then, which costs nothing while the market refuses.
+        is_due = wait_s == 0 or s.now >= task.deadline + wait_s
+        return [Send(f"{number}/draw/late", s.calls.draw(number))] if is_due else []
     if s.now < panel.called_at + wait_s:
         return []
     return [Send(f"{number}/draw/{panel.draw_block}", s.calls.draw(number))]
@@ -109,9 +110,9 @@ def _draw_referees(
     if s.block <= panel.draw_block:
         return []
     if panel.seed != bytes(32):
-        is_over = s.now >= dispute.deadline + wait_s
+        is_due = wait_s == 0 or s.now >= dispute.deadline + wait_s
         key = f"{number}/draw-referees/{segment}/{dispute.round}/late"
-        return [Send(key, call)] if is_over else []
+        return [Send(key, call)] if is_due else []
     if s.now < panel.called_at + wait_s:
         return []
     key = f"{number}/draw-referees/{segment}/{dispute.round}/{panel.draw_block}"
