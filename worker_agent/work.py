@@ -18,7 +18,7 @@ from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import audit, recompute
 from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files, fetch_files
 from trainyard.engine.rescoring import audit_score_of_result
 from trainyard.engine.results import Asked
@@ -142,11 +142,12 @@ def _fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content) -> None:
 
 
 def _manifest(digest: str, shelf: Shelf, content: Content) -> Manifest:
-    path = shelf.path(MANIFEST)
-    if not path.exists():
-        data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(digest))).block
+    path, cid = shelf.path(MANIFEST), Cid(Codec.RAW, bytes.fromhex(digest))
+    # What a crash or a full disk cut short is not what the requester wrote.
+    if not path.exists() or not cid.matches(path.read_bytes()):
+        data = content.fetcher.get(cid).block
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        write_whole(path, data)
     manifest = Manifest.parse(path.read_bytes())
     if manifest.digest.hex() != digest:
         raise RunError("it is not in its canonical form: post the digest of that")
