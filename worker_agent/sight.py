@@ -3,9 +3,12 @@
 import time
 from dataclasses import dataclass
 
+import structlog
+
 from trainyard.chain.blocks import head_of
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.errors import ReorgTooDeepError
 from trainyard.chain.quantities import number_in
 from trainyard.chain.views import BookView
 from trainyard.protocol.ledger.book import Book
@@ -27,16 +30,21 @@ class Watcher:
 
     def __init__(self, endpoints: Endpoints, cursor: Cursor, who: str) -> None:
         self._endpoints, self._cursor, self._who = endpoints, cursor, who
-        self._view = BookView()
         self._seen: tuple[int, int, float] | None = None
         self.events = 0
-        cursor.forget()
+        # How often the chain took something back.
+        self.reorgs = 0
+        self._begin()
 
     def look(self) -> Sight:
-        for batch in self._cursor.batches():
-            self._view.take(batch)
-            if isinstance(batch, Found):
-                self.events += len(batch.events)
+        try:
+            self._follow()
+        except ReorgTooDeepError as error:
+            # Whatever the chain is now is what counts.
+            structlog.get_logger().warning("read the market anew", reason=str(error))
+            self.reorgs += 1
+            self._begin()
+            self._follow()
         head = self._endpoints.run(head_of)
         if self._seen is None or self._seen[0] != head.ref.number:
             self._seen = head.ref.number, head.timestamp, time.monotonic()
@@ -47,3 +55,18 @@ class Watcher:
             lambda rpc: number_in(rpc, rpc.request("eth_getBalance", self._who, "latest"))
         )
         return Sight(self._view.book, number, now, purse)
+
+    def _begin(self) -> None:
+        self._cursor.forget()
+        self._view = BookView()
+
+    def _follow(self) -> None:
+        while (batch := self._cursor.next()) is not None:
+            # In this order: what cannot be kept, as on a full disk, comes again, and a view takes
+            # nothing twice. A crash between the two costs nothing, for a view begins anew.
+            self._cursor.keep(batch)
+            self._view.take(batch)
+            if isinstance(batch, Found):
+                self.events += len(batch.events)
+            else:
+                self.reorgs += 1
