@@ -74,6 +74,8 @@ class Agent:
             home, settings, account, self._market, self._content, self._children, self._reach
         )
         self.sight: Sight | None = None
+        # Reorgs after which was looked what they took back; what happened before the start counts.
+        self._reorgs = -1
         self.is_paused = False
         self._is_ending = False
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -101,6 +103,10 @@ class Agent:
         """One look, and all that follows from it."""
         self._site.collect()
         self.sight = self._watcher.look()
+        if self._watcher.reorgs != self._reorgs:
+            for entry in self.outbox.revive():
+                structlog.get_logger().warning("sent anew", action=entry.key, nonce=entry.nonce)
+            self._reorgs = self._watcher.reorgs
         self._reach(Moment.BEFORE_DECIDING)
         for action in self.decide(self.situation()):
             self._perform(action)

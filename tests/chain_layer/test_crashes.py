@@ -132,3 +132,31 @@ def test_a_cursor_that_is_killed_leaves_no_gap(yard: Yard, tmp_path: Path) -> No
     assert set(range(yard.height - 4, yard.height + 1)) <= set(blocks)
     deposits = [block for block in blocks if block > yard.height - 5]
     assert len(deposits) == 6
+
+
+def test_what_is_done_and_falls_out_of_the_chain_is_sent_again_when_revived(
+    yard: Yard, tmp_path: Path
+) -> None:
+    account = yard.purse("deep")
+    outbox = Outbox(yard.endpoints(), yard.store(tmp_path), account, confirmations=2)
+    before = yard.anvil.request("evm_snapshot")
+    for number in (1, 2, 3):
+        outbox.submit(f"deposit {number}", yard.calls.deposit(number, value=number))
+    yard.anvil.mine(4)
+    outbox.step()
+    assert {outbox.entry(f"deposit {number}").state for number in (1, 2, 3)} == {State.DONE}
+    assert outbox.revive() == []
+
+    yard.anvil.request("evm_revert", before)
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.mine(9)
+    revived = [entry.key for entry in outbox.revive()]
+    outbox.step()
+    yard.anvil.mine(3)
+    outbox.step()
+
+    assert revived == ["deposit 1", "deposit 2", "deposit 3"]
+    assert {outbox.entry(key).state for key in revived} == {State.DONE}
+    assert {len(outbox.entry(key).versions) for key in revived} == {1}
+    assert yard.mined_of(account.address) == 3
+    assert _credit(yard, account) == 6

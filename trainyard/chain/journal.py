@@ -83,6 +83,18 @@ class Journal:
         )
         return [self._entry(row) for row in rows]
 
+    def finished(self, nonce: int) -> list[Entry]:
+        """Those from `nonce` on for which there is nothing more to do."""
+        final = [state.value for state in State if state.is_final]
+        marks = ",".join("?" * len(final))
+        rows = self._store.rows(
+            f"{_SELECT} WHERE sender = ? AND nonce >= ? AND state IN ({marks}) ORDER BY nonce",
+            self._sender,
+            nonce,
+            *final,
+        )
+        return [self._entry(row) for row in rows]
+
     def next_nonce(self, on_chain: int) -> int:
         row = self._store.row("SELECT max(nonce) FROM intents WHERE sender = ?", self._sender)
         return on_chain if row is None or row[0] is None else max(on_chain, int(row[0]) + 1)

@@ -43,7 +43,7 @@ class Fault(Enum):
 class Outbox:
     """Sends for one account. `step` must be called now and then, such as at every new block.
 
-    What has its `confirmations` is not looked at again: a deeper reorg is not followed.
+    What has its `confirmations` is looked at again only by `revive`, to be called after a reorg.
     """
 
     def __init__(
@@ -88,6 +88,20 @@ class Outbox:
         if entry is None:
             raise LookupError(f"nothing was submitted with the key {key!r}")
         return entry
+
+    def revive(self) -> list[Entry]:
+        """Begin again to see to what was finished, and fell out of the chain with its block.
+
+        The same bytes are sent again, in the order of their nonces: also what nobody needs any
+        more, or nothing after it could be mined. A node that is only behind does no harm.
+        """
+        head, count = self._endpoints.run(
+            lambda rpc: (head_of(rpc), count_of(rpc, self._account.address, "latest"))
+        )
+        lost = self._journal.finished(count)
+        for entry in lost:
+            self._journal.start_over(entry, head.ref.number)
+        return lost
 
     def step(self) -> list[Entry]:
         """See to all that is unfinished; those whose state changed, as they are now."""
