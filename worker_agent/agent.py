@@ -19,7 +19,7 @@ from trainyard.chain.outbox import Fault, Outbox
 from trainyard.chain.store import Store
 from trainyard.engine.classes import find_class
 from trainyard.protocol.commitments import Market
-from trainyard.protocol.errors import TransientError
+from trainyard.protocol.errors import TrainyardError, TransientError
 from worker_agent.actions import Action, Send
 from worker_agent.children import Children
 from worker_agent.deciding import decide
@@ -91,7 +91,8 @@ class Agent:
                 try:
                     self.step()
                     failures = 0
-                except (NoEndpointError, TransientError) as error:
+                except (TransientError, OSError) as error:
+                    # Such as no endpoint, or a full disk.
                     failures += 1
                     log.warning("waiting", reason=str(error), failures=failures)
                 self._pause(failures)
@@ -109,7 +110,7 @@ class Agent:
             self._reorgs = self._watcher.reorgs
         self._reach(Moment.BEFORE_DECIDING)
         for action in self.decide(self.situation()):
-            self._perform(action)
+            self._try(action)
         self.outbox.step()
 
     def decide(self, situation: Situation) -> list[Action]:
@@ -149,6 +150,16 @@ class Agent:
         self._store.close()
         for end in self._wake:
             os.close(end)
+
+    def _try(self, action: Action) -> None:
+        """What cannot be done now must keep nothing else from being done."""
+        try:
+            self._perform(action)
+        except NoEndpointError:
+            raise
+        except (TrainyardError, OSError) as error:
+            name = type(action).__name__
+            structlog.get_logger().warning("not done", action=name, reason=str(error))
 
     def _perform(self, action: Action) -> None:
         sight = self.sight

@@ -2,8 +2,9 @@
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import structlog
 
@@ -15,15 +16,14 @@ class _Lines:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: TextIO = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
 
     def write(self, line: str) -> None:
-        self._file.write(line + "\n")
-        self._file.flush()
+        self._file.write(f"{line}\n".encode())
         if self._file.tell() > _KEPT_BYTES:
-            self._file.close()
             self._path.replace(self._path.with_suffix(".log.1"))
-            self._file = self._path.open("a", encoding="utf-8")
+            full, self._file = self._file, self._path.open("ab", buffering=0)
+            full.close()
 
 
 def set_up_logs(path: Path, *, shown: bool) -> None:
@@ -32,11 +32,14 @@ def set_up_logs(path: Path, *, shown: bool) -> None:
     as_json = structlog.processors.JSONRenderer()
     as_text = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else as_json
 
-    def render(logger: Any, name: str, event: Any) -> str:
-        lines.write(str(as_json(logger, name, dict(event))))
-        if not shown:
-            raise structlog.DropEvent
-        return str(as_text(logger, name, event))
+    def write(logger: Any, name: str, event: Any) -> str:
+        # A full disk costs a line, and never the work that was to be told of.
+        with suppress(OSError):
+            lines.write(str(as_json(logger, name, dict(event))))
+        if shown:
+            with suppress(OSError):
+                print(as_text(logger, name, event), file=sys.stderr, flush=True)
+        raise structlog.DropEvent
 
     structlog.configure(
         processors=[
@@ -44,7 +47,7 @@ def set_up_logs(path: Path, *, shown: bool) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            render,
+            write,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

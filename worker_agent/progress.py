@@ -94,6 +94,13 @@ class Shelf:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
+    def note(self, work: str, reason: str) -> None:
+        """How work ended: well, without a reason."""
+        if reason:
+            self.note_failure(work, reason)
+        else:
+            self.note_success(work)
+
     def note_failure(self, work: str, reason: str) -> None:
         before = self.read(FAILED, f"{work}.json") or {"count": 0}
         count = before["count"] + 1

@@ -54,13 +54,16 @@ class Worksite:
             self._reach(Moment.AFTER_WORK)
             shelf = self._shelf(done.task)
             log = structlog.get_logger().bind(task_id=done.task, work=done.work)
-            if done.status == 0:
-                shelf.note_success(done.work)
-                log.info("done")
-            else:
-                reason = done.said or f"it ended with status {done.status}"
-                shelf.note_failure(done.work, reason)
+            reason = "" if done.status == 0 else done.said or f"it ended with status {done.status}"
+            if reason:
                 log.warning("failed", reason=reason)
+            else:
+                log.info("done")
+            try:
+                shelf.note(done.work, reason)
+            except OSError as error:
+                # It is tried again sooner than it should be.
+                log.warning("not noted", reason=str(error))
 
     @singledispatchmethod
     def perform(self, action: Any, book: Book) -> None:
