@@ -52,6 +52,10 @@ class Failure:
     count: int
     again_at: float
 
+    def is_due(self, clock: float) -> bool:
+        """Whether it may be tried again; a clock that was put back makes nobody wait for hours."""
+        return clock >= self.again_at or clock < self.again_at - _LONGEST_WAIT_S
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -66,7 +70,7 @@ class Progress:
     # By panel and seat.
     answers: dict[tuple[int, int, int], Answer] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
-    # Slots from which nothing was heard, and since when.
+    # Slots from which nothing was heard, and for how many seconds.
     silent: dict[int, float] = field(default_factory=dict)
 
 
@@ -133,7 +137,7 @@ class Shelf:
                 for path in self._documents(FAILED)
                 if (found := self.read(FAILED, path.name)) is not None
             },
-            silent={int(slot): since for slot, since in live.get("silent", {}).items()},
+            silent={int(slot): silent_s for slot, silent_s in live.get("silent", {}).items()},
         )
 
     def _answers(self) -> list[tuple[tuple[int, int, int], Answer]]:

@@ -49,7 +49,7 @@ class Situation:
 
     def may_try(self, task: int, work: str) -> bool:
         failure = self.of(task).failures.get(work)
-        return failure is None or self.clock >= failure.again_at
+        return failure is None or failure.is_due(self.clock)
 
     def in_time(self, deadline: int) -> bool:
         """Whether what is sent now is mined before `deadline`."""

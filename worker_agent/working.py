@@ -214,4 +214,4 @@ class Worksite:
 
 
 def _is_due(failure: Failure | None) -> bool:
-    return failure is None or time.time() >= failure.again_at
+    return failure is None or failure.is_due(time.time())

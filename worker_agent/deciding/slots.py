@@ -7,8 +7,9 @@ from trainyard.protocol.market import DisputeState, Policy, TaskState
 from worker_agent.actions import Action, Seal, Send, Stop, Train
 from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of
 
-# A worker from which nothing was heard for so long is asked for a sign of life.
-_SILENT_S = 60.0
+# A worker from which nothing was heard for so long is asked for a sign of life; sooner where a task
+# leaves less time for an answer.
+_SILENT_S = 60
 # The panel of a slot's own commitment, for its salt.
 _CLAIM = (2**32 - 2, 0)
 
@@ -63,10 +64,11 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 
 def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]:
     """Ask peers for a sign of life that say nothing; whoever of us has the lowest slot does."""
+    patience_s = min(_SILENT_S, task.terms.answer_for)
     silent = {
         slot
-        for slot, since in s.of(number).silent.items()
-        if s.clock - since >= _SILENT_S and task.joined >> slot & 1
+        for slot, silent_s in s.of(number).silent.items()
+        if silent_s >= patience_s and task.joined >> slot & 1
     }
     heard = [slot for slot in range(len(task.slots)) if task.joined >> slot & 1]
     if min((slot for slot in heard if slot not in silent), default=own) != own:

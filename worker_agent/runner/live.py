@@ -27,7 +27,7 @@ class Live:
     lost_s: float = 0.0
     metrics: dict[str, float] = field(default_factory=dict)
     tested: dict[str, float] = field(default_factory=dict)
-    # Since when nothing was heard of a peer, by the wall clock.
+    # Since when nothing was heard of a peer; shown as how long ago that is, for clocks go wrong.
     silent: dict[int, float] = field(default_factory=dict)
     _written_at: float = 0.0
 
@@ -61,7 +61,9 @@ class Live:
             for name in self.__dataclass_fields__
             if not name.startswith("_") and name != "shelf"
         }
-        self.shelf.write({**document, "at": time.time()}, LIVE)
+        now_s = time.monotonic()
+        silent = {slot: now_s - since for slot, since in self.silent.items()}
+        self.shelf.write({**document, "silent": silent, "at": time.time()}, LIVE)
 
     def _take_state(self, event: Finished) -> None:
         entry = event.entry

@@ -228,11 +228,15 @@ class _SyncRun:
     async def _hear_peers(self, plane: PeerPlane) -> None:
         """Know who holds the slots, and ask each where it is, over and over."""
         while True:
+            before = self._task.job.holders
             if self._task.was_told_anew():
                 plane.know(self._task.job.peer_cards())
-                # Who is gone is not waited for.
-                for slot in self._heard.keys() - self._task.job.holders.keys():
-                    del self._heard[slot]
+                # Who is gone is not waited for, and who comes instead was not silent yet.
+                for slot in [
+                    one for one in before if self._task.job.holders.get(one) != before[one]
+                ]:
+                    self._heard.pop(slot, None)
+                    self._task.live.silent.pop(slot, None)
             others = [slot for slot in range(self._task.workers) if slot != self._slot]
             await asyncio.gather(*(self._hear(plane, slot) for slot in others))
             self._task.live.write()
@@ -246,7 +250,7 @@ class _SyncRun:
         except TrainyardError:
             # What it said last is of a time that is over: it may come back as another.
             self._heard.pop(slot, None)
-            silent.setdefault(slot, time.time())
+            silent.setdefault(slot, time.monotonic())
 
     async def _answer(self, slot: int, kind: str, body: bytes) -> bytes | Path:
         if kind == "standing":
