@@ -22,6 +22,7 @@ from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.state import State
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from worker_agent.joining import PEER, card_port
+from worker_agent.peers.errors import PeerError
 from worker_agent.peers.identity import own_identity
 from worker_agent.peers.inner import Config, sync_ports
 from worker_agent.peers.plane import PeerPlane
@@ -113,15 +114,15 @@ class _SyncRun:
         while not self._task.has_ended:
             began = time.monotonic()
             self._wait_anew()
-            if await self._gather(plane):
-                break
-            self._phase = "running"
-            self._task.live.lost_s += time.monotonic() - began if losses else 0.0
-            self._task.live.enter("training")
             try:
+                if await self._gather(plane):
+                    break
+                self._phase = "running"
+                self._task.live.lost_s += time.monotonic() - began if losses else 0.0
+                self._task.live.enter("training")
                 await self._train(plane, config)
                 break
-            except LostPeerError as error:
+            except (LostPeerError, PeerError) as error:
                 losses = losses + 1 if self._count() == known else 1
                 known = self._count()
                 structlog.get_logger().warning("begin anew", reason=str(error), losses=losses)
