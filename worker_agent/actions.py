@@ -30,7 +30,7 @@ class MakeCard:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """Train, or go on training, as the worker of a slot."""
+    """Train, or go on training, as the worker of a slot; at its end, be there for the others."""
 
     task: int
     slot: int

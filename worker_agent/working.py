@@ -99,11 +99,13 @@ class Worksite:
     @perform.register
     def _(self, action: Train, book: Book) -> None:
         task, shelf = book.tasks[action.task], self._shelf(action.task)
-        failures = shelf.progress().failures
-        if (shelf.path(RUN) / ENDED).exists():
-            if _is_due(failures.get("seal")):
-                self._begin("seal", self._first_seal(action.task, task.terms))
-        elif not _is_due(failures.get("train")):
+        progress = shelf.progress()
+        has_ended = (shelf.path(RUN) / ENDED).exists()
+        if has_ended and progress.claim is None and _is_due(progress.failures.get("seal")):
+            self._begin("seal", self._first_seal(action.task, task.terms))
+        # Who computed alone has nothing for the others.
+        is_alone = progress.fetched is not None and progress.fetched.workers == 1
+        if (has_ended and is_alone) or not _is_due(progress.failures.get("train")):
             return
         job = RunnerJob(
             home=self._home.folder,
@@ -123,7 +125,7 @@ class Worksite:
         # Written when something changed: that is what the runner looks for.
         if not path.exists() or RunnerJob.read(path) != job:
             self._write("train", job)
-        if not self._children.has(action.task, "train") and not (shelf.path(RUN) / ENDED).exists():
+        if not self._children.has(action.task, "train"):
             self._start("train", self.runner_module, action.task, str(path))
 
     @perform.register

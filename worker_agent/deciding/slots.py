@@ -46,9 +46,12 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     pinged = task.slots[slot].pong_by
     if pinged and s.now < pinged:
         actions.append(Send(f"{number}/pong/{slot}/{pinged}", s.calls.pong(number, slot), pinged))
+    claim = s.of(number).claim
+    if claim is not None and task.terms.slots > 1:
+        # The others may still need our states.
+        actions.append(Train(number, slot))
     if task.answered >> slot & 1:
         return actions
-    claim = s.of(number).claim
     if claim is None:
         if not s.in_time(task.deadline):
             return [*actions, Stop(number, "it cannot be finished in time")]
