@@ -64,6 +64,16 @@ def make_card(
     shelf.write({"digest": card.digest.hex(), "port": port}, CARD)
 
 
+def has_card(content: Content, digest: bytes) -> bool:
+    """Whether the card is in our own store."""
+    return content.store.has(Cid(Codec.RAW, digest))
+
+
+def fetch_card(content: Content, digest: bytes) -> None:
+    """Fetch a card into our own store."""
+    publish_block(content, content.fetcher.get(Cid(Codec.RAW, digest)).block)
+
+
 def read_card(content: Content, digest: bytes, market: Market, task: int, worker: str) -> PeerCard:
     data = content.fetcher.get(Cid(Codec.RAW, digest)).block
     return PeerCard.parse(data, market=market, task=task, worker=worker)

@@ -29,6 +29,7 @@ from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest, ManifestError
 from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
+from worker_agent.joining import fetch_card
 from worker_agent.opening import open_agent_content, open_sandbox
 from worker_agent.progress import (
     ANSWERS,
@@ -68,6 +69,11 @@ class FetchJob(_Job):
     is_audited: bool
 
 
+class CardsJob(_Job):
+    kind: Literal["cards"] = "cards"
+    cards: tuple[str, ...]
+
+
 class SealJob(_Job):
     kind: Literal["seal"] = "seal"
     served: tuple[int, ...] = ()
@@ -86,7 +92,7 @@ class AnswerJob(_Job):
     seat: int
 
 
-Job = FetchJob | SealJob | AnswerJob
+Job = FetchJob | CardsJob | SealJob | AnswerJob
 _ADAPTER: TypeAdapter[Job] = TypeAdapter(Job)
 
 
@@ -100,6 +106,8 @@ def main() -> None:
         match job:
             case FetchJob():
                 _fetch(job, home, shelf, content)
+            case CardsJob():
+                _fetch_cards(job, content)
             case SealJob():
                 _seal(job, settings, shelf, content)
             case AnswerJob():
@@ -166,6 +174,18 @@ def _check_terms(job: FetchJob, manifest: Manifest) -> None:
         raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
     if job.is_audited and training.mode == "async":
         raise RunError("async cannot be audited: post it with the policy Score")
+
+
+def _fetch_cards(job: CardsJob, content: Content) -> None:
+    """All that can be had: one that nobody serves must not hide the others."""
+    failure: TrainyardError | None = None
+    for digest in job.cards:
+        try:
+            fetch_card(content, bytes.fromhex(digest))
+        except TrainyardError as error:
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 # After training

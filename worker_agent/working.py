@@ -17,12 +17,12 @@ from trainyard.protocol.market import OWN_PANEL, Policy, Terms
 from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
 from worker_agent.children import Children
 from worker_agent.faults import Moment
-from worker_agent.joining import make_card, read_card
+from worker_agent.joining import has_card, make_card, read_card
 from worker_agent.progress import JOBS, RUN, Failure, Shelf
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
-from worker_agent.work import AnswerJob, FetchJob, SealJob
+from worker_agent.work import AnswerJob, CardsJob, FetchJob, SealJob
 from worker_agent.work import Job as WorkJob
 
 
@@ -170,20 +170,29 @@ class Worksite:
             self._children.stop(action.task, work)
 
     def _cards(self, number: int, task: Task) -> dict[int, str]:
-        """The cards of the present holders, as far as they can be had."""
+        """The cards of the present holders, as far as they can be had.
+
+        Those that are not here are fetched by a process: a slow source must not hold up the agent.
+        """
+        missing = list[str]()
         for slot, holder in enumerate(task.slots):
-            if holder.worker is None or holder.peer_card in self._read_cards:
+            digest = holder.peer_card
+            if holder.worker is None or digest in self._read_cards:
                 continue
             try:
-                card = read_card(
-                    self._content, holder.peer_card, self._market, number, holder.worker
-                )
+                if not has_card(self._content, digest):
+                    missing.append(digest.hex())
+                    continue
+                card = read_card(self._content, digest, self._market, number, holder.worker)
             except TrainyardError as error:
                 structlog.get_logger().warning(
                     "no card", task_id=number, slot=slot, reason=str(error)
                 )
                 continue
-            self._read_cards[holder.peer_card] = card.data.decode()
+            self._read_cards[digest] = card.data.decode()
+        if missing and _is_due(self._shelf(number).progress().failures.get("cards")):
+            job = CardsJob(home=self._home.folder, task=number, cards=tuple(missing))
+            self._begin("cards", job)
         return {
             slot: self._read_cards[holder.peer_card]
             for slot, holder in enumerate(task.slots)
