@@ -67,12 +67,12 @@ def start_agent(
     *,
     command: Callable[[Path], list[str]] | None = None,
     on_end: Callable[[Child], None] = lambda child: None,
-    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Agent:
     """Start the agent of the account `name`; to be ended by whoever starts it."""
     home = make_home(devnet, name, settings)
     # What a machine remembers of keys is forgotten with the devnet that made them.
-    more = {"XDG_STATE_HOME": str(home.parent / "state"), **(variables or {})}
+    more = {"XDG_STATE_HOME": str(home.parent / "state"), **(environment or {})}
     child = Child(name, (command or run_command)(home), home.with_suffix(".log"), on_end, more)
     return Agent(name, home, password_file(home), child)
 
