@@ -7,6 +7,25 @@ from trainyard.engine.leaves import Absence
 
 
 @dataclass(frozen=True, slots=True)
+class Deadline:
+    """How long after the first offer of a round the others are waited for."""
+
+    # None for however long it takes.
+    least_s: float | None = None
+    # As a multiple of the longest time that anybody needed so far, if that is more.
+    times: float = 0.0
+    # Before anybody is known to have done a round.
+    first_s: float = 0.0
+
+    def after(self, longest_s: float | None) -> float | None:
+        if self.least_s is None:
+            return None
+        if longest_s is None:
+            return max(self.least_s, self.first_s)
+        return max(self.least_s, self.times * longest_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """A round as it stands: who has offered a part, and who is there and so is waited for."""
 

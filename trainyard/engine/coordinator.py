@@ -5,10 +5,11 @@ A worker that is lost is started anew and comes in again once it is there; the o
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from trainyard.engine.coordinating import Standing, decide
-from trainyard.engine.crew import Crew, Lost
+from trainyard.engine.coordinating import Deadline, Standing, decide
+from trainyard.engine.crew import Crew, Lost, Members
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import (
     Ended,
@@ -50,21 +51,39 @@ def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> No
             tell(Ended(root=log.root, tested=tested))
             return
         with Crew(jobs) as crew:
-            ended = _Coordinator(log, exchange, crew, deadline_s).lead()
+            ended = Coordinator(log, exchange, crew, Deadline(deadline_s)).lead()
         if ended.tested is not None:
             keep_tested(run, ended.tested)
         (jobs[ended.slot].folder / MODEL).replace(run / MODEL)
         tell(ended)
 
 
-class _Coordinator:
+class Coordinator:
+    """Leads the workers of `crew`, and tells `tell` how it goes.
+
+    One that is lost `most_losses` times without a part between is not started again. The model is
+    made by the worker `finisher`, or by any that is there.
+    """
+
     def __init__(
-        self, log: RoundLog, exchange: Exchange, crew: Crew, deadline_s: float | None
+        self,
+        log: RoundLog,
+        exchange: Exchange,
+        crew: Members,
+        deadline: Deadline,
+        *,
+        tell: Callable[[Event], None] = tell,
+        most_losses: int | None = MOST_LOSSES,
+        finisher: int | None = None,
     ) -> None:
         self._log, self._exchange, self._crew = log, exchange, crew
+        self._tell, self._most_losses, self._finisher = tell, most_losses, finisher
         self._workers = log.plan.workers
         self._quorum = quorum_of(log.manifest)
-        self._deadline_s = deadline_s
+        self._deadline = deadline
+        self._opened_at = time.monotonic()
+        # What the slowest part of a round so far took, with all that came before it was here.
+        self._longest_s: float | None = None
         # Who is there: who has been started and was neither lost nor late since it last spoke.
         self._there: set[int] = set()
         self._offered: set[int] = set()
@@ -99,7 +118,7 @@ class _Coordinator:
             case Failed():
                 self._fail(event.slot, event.reason)
             case Started():
-                tell(event)
+                self._tell(event)
                 self._welcome(event)
             case Offered():
                 if event.round == self._log.round and not self._log.is_complete:
@@ -109,7 +128,7 @@ class _Coordinator:
             case Ended():
                 self._refuse(event.slot, f"worker {event.slot} says that the run has ended")
             case _:
-                tell(event)
+                self._tell(event)
 
     def _welcome(self, event: Started) -> None:
         try:
@@ -122,13 +141,13 @@ class _Coordinator:
             since, reason = self._lost_at.pop(event.slot)
             kept = self._log.plan.before(self._log.round) + 1 if self._log.has_begun else 0
             lost_s = time.monotonic() - since
-            tell(Restarted(slot=event.slot, reason=reason, kept=kept, lost_s=lost_s))
+            self._tell(Restarted(slot=event.slot, reason=reason, kept=kept, lost_s=lost_s))
 
     def _agree_on_start(self, event: Started) -> None:
         if event.start is None:
             return
         if not self._log.has_begun:
-            tell(Finished(entry=self._log.begin(event.start)))
+            self._tell(Finished(entry=self._log.begin(event.start)))
             self._open_round()
         elif event.start != self._log.start:
             raise StateError(
@@ -142,8 +161,10 @@ class _Coordinator:
         except StateError as error:
             self._refuse(slot, str(error))
             return
+        now = time.monotonic()
         if not self._offered:
-            self._first_offer_at = time.monotonic()
+            self._first_offer_at = now
+        self._longest_s = max(self._longest_s or 0.0, now - self._opened_at)
         self._there.add(slot)
         self._offered.add(slot)
         self._losses[slot] = 0
@@ -182,7 +203,7 @@ class _Coordinator:
         report = self._reports.get(log.round)
         if report is None:
             return False
-        tell(Finished(entry=log.finish(report.validated)))
+        self._tell(Finished(entry=log.finish(report.validated)))
         self._reports.clear()
         if not log.is_complete:
             self._open_round()
@@ -192,6 +213,7 @@ class _Coordinator:
         if self._log.is_complete:
             return
         self._offered.clear()
+        self._opened_at = time.monotonic()
         self._exchange.post(self._log.call())
         decided = self._log.decided()
         if decided is not None:
@@ -200,14 +222,14 @@ class _Coordinator:
     def _settle(self, absences: dict[int, Absence]) -> None:
         number = self._log.round
         for slot, entry in enumerate(self._log.settle(absences)):
-            tell(Finished(slot=slot, entry=entry))
+            self._tell(Finished(slot=slot, entry=entry))
         for slot, why in absences.items():
             # Who was late is waited for again once it has shown itself.
             self._there.discard(slot)
             reason = _REASONS[why]
             if why is Absence.AWAY and slot in self._lost_at:
                 _, reason = self._lost_at[slot]
-            tell(LeftOut(slot=slot, round=number, reason=reason))
+            self._tell(LeftOut(slot=slot, round=number, reason=reason))
 
     def _is_end(self, ended: Ended) -> bool:
         return self._end is not None and (ended.slot, ended.root) == (
@@ -217,8 +239,9 @@ class _Coordinator:
 
     def _choose_finisher(self) -> None:
         """One of those that are there makes the model; if it is lost, another does."""
-        if self._there and (self._end is None or self._end.slot not in self._there):
-            slot = min(self._there)
+        able = self._there if self._finisher is None else self._there & {self._finisher}
+        if able and (self._end is None or self._end.slot not in self._there):
+            slot = min(able)
             globe, root = self._log.globe, self._log.root
             self._end = End(round=self._log.plan.rounds, slot=slot, globe=globe, root=root)
             self._exchange.post(self._end)
@@ -244,18 +267,19 @@ class _Coordinator:
         self._there.discard(lost.slot)
         self._losses[lost.slot] += 1
         self._lost_at[lost.slot] = time.monotonic(), lost.reason
-        if self._losses[lost.slot] < MOST_LOSSES:
+        if self._most_losses is None or self._losses[lost.slot] < self._most_losses:
             self._crew.start(lost.slot)
         elif len(self._crew.slots) < self._quorum:
             raise RunError(
                 f"{len(self._crew.slots)} workers are left, and a round needs {self._quorum}; the "
-                f"others were lost {MOST_LOSSES} times without a part between: {lost.reason}"
+                f"others were lost {self._most_losses} times without a part between: {lost.reason}"
             )
 
     def _patience_s(self) -> float | None:
         """How long the others are still waited for; None for however long it takes."""
         is_enough = len(self._offered) >= self._quorum
         is_open = is_enough and self._log.merged is None and not self._log.is_complete
-        if self._deadline_s is None or not is_open:
+        deadline_s = self._deadline.after(self._longest_s)
+        if deadline_s is None or not is_open:
             return None
-        return max(0.0, self._first_offer_at + self._deadline_s - time.monotonic())
+        return max(0.0, self._first_offer_at + deadline_s - time.monotonic())

@@ -6,6 +6,7 @@ import selectors
 from dataclasses import dataclass
 from subprocess import Popen
 from types import TracebackType
+from typing import Protocol
 
 from trainyard.engine.events import Event, read_event
 from trainyard.engine.starting import READ_BYTES, output_of, reason_of, started, status_of
@@ -18,6 +19,19 @@ class Lost:
 
     slot: int
     reason: str
+
+
+class Members(Protocol):
+    """The workers of a run, wherever they are, as whoever leads them needs them."""
+
+    @property
+    def slots(self) -> set[int]: ...
+
+    def start(self, slot: int) -> None: ...
+
+    def listen(self, timeout_s: float | None) -> list[Event | Lost]: ...
+
+    def dismiss(self, slot: int) -> None: ...
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ A worker has a key for one run alone. Whoever has its offers can show what it vo
 
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -18,7 +18,12 @@ from trainyard.protocol.manifest import Manifest
 OFFERS, SIGNERS = "offers", "signers.json"
 _KEY = "key"
 _KEY_BYTES = 32
-Signers = tuple[Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")], ...]
+_Address: TypeAlias = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
+Signers = tuple[_Address | tuple[_Address, ...], ...]
+"""Who signs for each slot: an address, or where a slot changed hands all that it had, in order.
+
+A signature says which of them it is of, so it need not be said from which round on each signed.
+"""
 _SIGNERS: TypeAdapter[Signers] = TypeAdapter(Signers)
 
 
@@ -38,16 +43,16 @@ def signed(offer: Offer, manifest: Manifest, key: bytes) -> Offer:
     return offer.model_copy(update={"signature": statement_of(offer, manifest).sign(key)})
 
 
-def check_signed(offer: Offer, manifest: Manifest, signers: Signers) -> None:
-    """Refuse an offer that the worker of its slot has not signed."""
-    wanted = signers[offer.slot]
+def check_signed(offer: Offer, manifest: Manifest, signers: Signers) -> str:
+    """Who signed an offer; one that no worker of its slot has signed is refused."""
+    wanted = _all_of(signers[offer.slot])
     signer = statement_of(offer, manifest).signer(offer.signature)
-    if signer != wanted:
-        by = "nobody" if signer is None else signer
+    if signer is None or signer not in wanted:
         raise StateError(
-            f"the offer of worker {offer.slot} in round {offer.round} is signed by {by}, and not "
-            f"by {wanted}"
+            f"the offer of worker {offer.slot} in round {offer.round} is signed by "
+            f"{signer or 'nobody'}, and not by {' or '.join(wanted) or 'anybody known'}"
         )
+    return signer
 
 
 def statement_of(offer: Offer, manifest: Manifest) -> Statement:
@@ -71,13 +76,20 @@ def keep(run: Path, offer: Offer) -> None:
     write_whole(run / OFFERS / name_of(offer.round, offer.slot), offer.model_dump_json().encode())
 
 
+def drop(run: Path, number: int, slot: int) -> None:
+    (run / OFFERS / name_of(number, slot)).unlink(missing_ok=True)
+
+
 def keep_signers(run: Path, signers: Signers) -> None:
-    """Write down who signs in this run, which cannot change in it."""
+    """Write down who signs in this run. Others can come, but nobody can be taken back."""
     path = run / OFFERS / SIGNERS
     path.parent.mkdir(exist_ok=True)
-    if not path.exists():
+    kept = read_signers(path.read_bytes()) if path.exists() else None
+    if kept == signers:
+        return
+    if kept is None or _is_more(signers, kept):
         write_whole(path, _SIGNERS.dump_json(signers))
-    elif read_signers(path.read_bytes()) != signers:
+    else:
         raise RunError(
             f"the workers' keys are not those that {run} began with: put peers/*/{_KEY} back, or "
             "begin anew in another folder"
@@ -89,6 +101,32 @@ def read_signers(data: bytes) -> Signers:
         return _SIGNERS.validate_json(data)
     except ValidationError as error:
         raise StateError("the run does not say who signs in it") from error
+
+
+def sum_up_signers(run: Path, manifest: Manifest) -> None:
+    """Write down who did sign, by the offers alone: so it is the same for all who have the run."""
+    found: list[list[str]] = [[] for _ in range(manifest.training.workers)]
+    for path in sorted((run / OFFERS).glob("[0-9]*.json"), key=_place):
+        offer = Offer.model_validate_json(path.read_bytes())
+        signer = statement_of(offer, manifest).signer(offer.signature)
+        if signer is not None and signer not in found[offer.slot]:
+            found[offer.slot].append(signer)
+    signers = tuple(one[0] if len(one) == 1 else tuple(one) for one in found)
+    write_whole(run / OFFERS / SIGNERS, _SIGNERS.dump_json(signers))
+
+
+def _place(path: Path) -> tuple[int, int]:
+    number, slot = path.stem.split("-")
+    return int(number), int(slot)
+
+
+def _all_of(signers: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (signers,) if isinstance(signers, str) else signers
+
+
+def _is_more(signers: Signers, kept: Signers) -> bool:
+    pairs = [(_all_of(one), _all_of(other)) for one, other in zip(signers, kept, strict=False)]
+    return len(signers) == len(kept) and all(set(one) >= set(other) for one, other in pairs)
 
 
 def _new_key(path: Path) -> bytes:

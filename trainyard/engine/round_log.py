@@ -14,7 +14,7 @@ from trainyard.engine.exchange import Call, Decision, Exchange, Offer
 from trainyard.engine.journal import Entry, Journal, Measured, Validated
 from trainyard.engine.leaves import Absence, Absences, absent_in
 from trainyard.engine.merging import merge_round, plan_of
-from trainyard.engine.offers import Signers, keep, keep_signers
+from trainyard.engine.offers import Signers, drop, keep, keep_signers
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Local, Manifest
 
@@ -31,6 +31,7 @@ class RoundLog:
         # Those of this round that can be used, by slot.
         self._offers: dict[int, Offer] = {}
         self._held: State | None = None
+        self._agreed: State | None = None
         self._merged: State | None = None
         self._merge_s = 0.0
         self._trained: Measured | None = None
@@ -78,13 +79,34 @@ class RoundLog:
         return entry
 
     def call(self) -> Call:
-        absences = Absences(self.plan, [entry.state for entry in self._journal.entries])
+        return self._call(self.round, self._states)
+
+    def call_after(self, decision: Decision) -> Call | None:
+        """The call of the round after one that is agreed on, before that is in the trace."""
+        if self._agreed is None or self.round + 1 == self.plan.rounds:
+            return None
+        first = len(self._journal.entries)
+        leaves = [
+            absent_in(self.plan, first + slot - 1, decision.told[slot]).hash.hex()
+            if offer is None
+            else offer.leaf
+            for slot, offer in enumerate(decision.offers)
+        ]
+        states = [*self._states, *leaves, self._agreed.hash.hex()]
+        return self._call(self.round + 1, states)
+
+    def _call(self, number: int, states: list[str]) -> Call:
+        absences = Absences(self.plan, states)
         last = []
         for slot in range(self.plan.workers):
-            segment = self.plan.segment(Local(self.round, slot))
+            segment = self.plan.segment(Local(number, slot))
             _, *own = self.plan.inputs_of(segment, absences)
-            last.append(self._journal.entries[own[0]].state if own else None)
-        return Call(round=self.round, globe=self.globe, last=tuple(last))
+            last.append(states[own[0]] if own else None)
+        return Call(round=number, globe=states[self.plan.before(number)], last=tuple(last))
+
+    @property
+    def _states(self) -> list[str]:
+        return [entry.state for entry in self._journal.entries]
 
     def take(self, slot: int) -> None:
         """Take what a worker offers in this round, if it can be used."""
@@ -99,19 +121,41 @@ class RoundLog:
             offers=tuple(None if slot in absences else self._offers[slot] for slot in slots),
             absences=tuple(absences.get(slot) for slot in slots),
         )
+        self.agree(decision)
+        return self.enter(decision)
+
+    def agree(self, decision: Decision) -> State:
+        """Merge the round by a decision on it, whoever made that, and let workers know of it."""
         began = time.perf_counter()
         sent = self._examiner.deltas(decision, self.round, self._globe)
         merged = merge_round(self.manifest, self.round, self._globe, sent)
         self._merge_s = time.perf_counter() - began
         self._exchange.put(merged)
-        offers = {offer.slot: offer for offer in decision.offers if offer is not None}
-        for offer in offers.values():
-            keep(self._journal.folder, offer)
+        for slot, offer in enumerate(decision.offers):
+            # The round may have been decided otherwise before, and taken back.
+            drop(self._journal.folder, self.round, slot)
+            if offer is not None:
+                keep(self._journal.folder, offer)
         self._exchange.post(decision)
-        # Only now, for with its parts in the journal the round is not to be decided anew.
+        self._agreed = merged
+        return merged
+
+    def check(self, decision: Decision) -> None:
+        """Refuse a decision by parts that no worker can have made; their states must be here."""
+        for slot, offer in enumerate(decision.offers):
+            if offer is not None:
+                self._examiner.check(offer, self.round, slot, self._globe)
+
+    def enter(self, decision: Decision) -> list[Entry]:
+        """Put the parts that were agreed on into the trace.
+
+        Only now, for with its parts in the journal the round is not to be decided anew.
+        """
+        offers = {offer.slot: offer for offer in decision.offers if offer is not None}
         self._trained = _mean([offer.trained for offer in offers.values() if offer.delta])
-        entries = [self._enter(slot, offers.get(slot), absences) for slot in slots]
-        self._merged = merged
+        slots = range(self.plan.workers)
+        entries = [self._enter(slot, offers.get(slot), decision.told) for slot in slots]
+        self._merged = self._agreed
         return entries
 
     def finish(self, validated: tuple[Validated, ...]) -> Entry:
@@ -129,9 +173,21 @@ class RoundLog:
             train_s=self._merge_s,
         )
         self._journal.append(entry, self._exchange.path_of(entry.state))
-        self._merged = None
+        self._agreed = self._merged = None
         self._offers.clear()
         return entry
+
+    def globe_before(self, number: int) -> str | None:
+        """The hash of the global state before round `number`, if it is known."""
+        place = self.plan.before(number)
+        return self._journal.entries[place].state if place < len(self._journal.entries) else None
+
+    def go_back(self, number: int) -> None:
+        """Forget round `number` and all later ones."""
+        self._journal.rewind(self.plan.before(number) + 1)
+        self._exchange.forget(number)
+        self._offers.clear()
+        self._agreed = self._merged = None
 
     def state_after(self, number: int) -> str | None:
         """The hash of the merge of round `number`, if it is known."""

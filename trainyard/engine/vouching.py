@@ -53,10 +53,9 @@ def voucher_of(
             signers = read_signers(read(SIGNERS) or b"")
         if len(signers) != plan.workers:
             raise StateError(f"{len(signers)} sign in a run of {plan.workers} workers")
-        check_signed(offer, manifest, signers)
+        return Voucher(check_signed(offer, manifest, signers))
     except StateError as error:
         return Voucher(problem=str(error))
-    return Voucher(signers[part.slot])
 
 
 def _offer(read: Read, part: Local) -> Offer:

@@ -23,6 +23,7 @@ from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Failed, Finished, Started, Stepped, tell
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
+from trainyard.engine.offers import Signers
 from trainyard.engine.scoring import is_scored, score_of
 from trainyard.engine.state import State
 from trainyard.engine.tested import keep_tested
@@ -60,7 +61,7 @@ class Job(BaseModel):
     # What this machine takes, if that is known.
     power: Power | None = None
     # By whom each of them signs what it sends, in the order of slots.
-    signers: tuple[str, ...] = ()
+    signers: Signers = ()
     # In mode async: where all are reached, and whether this is the job of who leads.
     cluster: Addresses | None = None
     leads: bool = False

@@ -14,6 +14,7 @@ from worker_agent.progress import DATA, Shelf
 from worker_agent.runner.child import Worker
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.live import Live
+from worker_agent.runner.rounds import run_rounds
 from worker_agent.runner.sync import run_sync
 from worker_agent.runner.task import MANIFEST, Task
 from worker_agent.settings import Home, read_settings
@@ -66,6 +67,8 @@ async def _run(path: Path, kind: type[Task]) -> None:
             await _run_single(task)
         case "sync":
             await run_sync(task)
+        case "rounds":
+            await run_rounds(task)
         case mode:
             raise PermanentError(f"mode {mode} is not trained by this agent yet")
 

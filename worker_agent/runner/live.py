@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from trainyard.engine.events import Ended, Event, Finished, Started, Stepped
+from trainyard.engine.events import Ended, Event, Finished, Merged, Offered, Started, Stepped
 from worker_agent.progress import LIVE, Shelf
 
 _EVERY_S = 0.5
@@ -16,6 +16,7 @@ class Live:
     shelf: Shelf
     phase: str = "starting"
     generation: int = 0
+    round: int = 0
     step: int = 0
     steps: int = 0
     states: int = 0
@@ -41,6 +42,12 @@ class Live:
                 self.examples_per_s = event.examples_per_s
             case Finished():
                 self._take_state(event)
+            case Offered():
+                self.round = event.round
+            case Merged():
+                self.round = event.round + 1
+                for tried in event.validated:
+                    self.metrics |= {f"val_{name}": one for name, one in tried.metrics.items()}
             case Ended():
                 if event.tested is not None:
                     self.tested = {"loss": event.tested.loss, **event.tested.metrics}
