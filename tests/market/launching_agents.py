@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -231,9 +232,13 @@ class Agents:
 
 
 @contextmanager
-def running_agents(workers: int, auditors: int) -> Iterator[Agents]:
+def running_agents(folder: Path, workers: int, auditors: int) -> Iterator[Agents]:
     options = Options(chain="anvil", block_time_s=1, workers=workers + auditors)
-    with Devnet(options=options) as net, ExitStack() as stack:
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            # The library that draws a mnemonic warns of a way to name languages.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            net = stack.enter_context(Devnet(folder, options=options))
         yield Agents(net, stack, workers, auditors)
 
 

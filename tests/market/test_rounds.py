@@ -26,7 +26,7 @@ def run_here(agents: Agents, manifest: Manifest, folder: Path) -> list[str]:
 
 
 def test_rounds_are_settled_and_come_to_what_one_machine_comes_to(tmp_path: Path) -> None:
-    with running_agents(workers=2, auditors=1) as agents:
+    with running_agents(tmp_path / "net", workers=2, auditors=1) as agents:
         manifest = agents.manifest(**ROUNDS, until={"steps": 12})
         terms = agents.post(manifest, Policy.AUDIT)
         assert agents.settled() is TaskState.SETTLED
@@ -40,7 +40,7 @@ def test_rounds_are_settled_and_come_to_what_one_machine_comes_to(tmp_path: Path
 def test_a_worker_that_is_killed_comes_back_and_the_run_stays_the_same(
     tmp_path: Path, slot: int
 ) -> None:
-    with running_agents(workers=2, auditors=1) as agents:
+    with running_agents(tmp_path / "net", workers=2, auditors=1) as agents:
         manifest = agents.manifest(**ROUNDS, until={"steps": 80})
         terms = agents.post(manifest, Policy.AUDIT)
         agents.wait(lambda: _states(agents, slot) >= 7)
