@@ -20,8 +20,9 @@ from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files, fetch_files
-from trainyard.engine.rescoring import audit_score_of_result
+from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
 from trainyard.engine.results import Asked
+from trainyard.engine.scoring import is_scored
 from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
 from trainyard.protocol.commitments import scores_answer
@@ -212,7 +213,8 @@ def _audit_ourselves(
     if known is not None:
         raise PermanentError(known["reason"])
     manifest = Manifest.parse(journal.manifest)
-    if manifest.training.mode == "async":
+    if is_scored(manifest):
+        _score_ourselves(settings, shelf, content, journal)
         return
     files = fetch_files(manifest, content, shelf.path(DATA))
     segments = manifest.plan.segments
@@ -226,6 +228,21 @@ def _audit_ourselves(
             )
             shelf.write({"reason": reason}, WRONG)
             raise PermanentError(reason)
+
+
+def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal: Journal) -> None:
+    """Compute the score again before we sign for a result that another one led to."""
+    asked = Asked(
+        manifest=Manifest.parse(journal.manifest).digest.hex(), root=journal.trace.root.hex()
+    )
+    found = audit_score_of_folder(
+        content, journal.folder, asked, shelf.path(DATA), confinement=open_sandbox(settings)
+    )
+    if not found.agrees:
+        raise PermanentError(
+            f"the score of the result is not what the leader says{found.reason and ': '}"
+            f"{found.reason}; nothing is submitted"
+        )
 
 
 # As auditor, evaluator and referee

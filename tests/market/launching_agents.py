@@ -87,7 +87,7 @@ class Agents:
         return Home(self._net.place.folder / f"agent-{number}")
 
     def address(self, number: int) -> str:
-        return self._account(number).address
+        return str(self._account(number).address)
 
     def start(self, number: int) -> None:
         home = self.home(number)
@@ -240,6 +240,14 @@ def running_agents(folder: Path, workers: int, auditors: int) -> Iterator[Agents
             warnings.simplefilter("ignore", DeprecationWarning)
             net = stack.enter_context(Devnet(folder, options=options))
         yield Agents(net, stack, workers, auditors)
+
+
+def check_paid(agents: Agents, terms: Terms) -> None:
+    """Stakes are free again, and everybody has what the terms say, to the wei."""
+    for number in range(terms.slots):
+        assert agents.credit(number) == terms.stake + terms.reward
+    for number in range(terms.slots, agents.count):
+        assert agents.credit(number) == terms.audit_fee
 
 
 def wait_for(look: Callable[[], bool]) -> None:

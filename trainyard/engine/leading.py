@@ -5,7 +5,10 @@ all are then started anew, from the last state that was kept. So they are when t
 still, as it does when a worker never gives back what it was sent.
 """
 
+import signal
+import sys
 import time
+from pathlib import Path
 
 from trainyard.engine.crew import Crew, Lost
 from trainyard.engine.errors import RunError
@@ -20,8 +23,25 @@ from trainyard.engine.events import (
     Stepped,
     tell,
 )
-from trainyard.engine.supervisor import DEFAULT_STALL_S, MOST_LOSSES
-from trainyard.engine.worker import Job
+from trainyard.engine.supervisor import DEFAULT_STALL_S, MOST_LOSSES, Jobs
+from trainyard.engine.worker import EXIT_FAILED, EXIT_LOST_PEER, Job
+from trainyard.protocol.errors import TrainyardError
+
+
+def main() -> None:
+    """The processes of one machine of a run of several: who leads, and the worker beside it.
+
+    Whoever starts this starts workers elsewhere. They have to begin anew with the leader, so when
+    that is lost this ends, and is to be started again with them.
+    """
+    given = Jobs.model_validate_json(Path(sys.argv[1]).read_bytes())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if not _Yard(given.jobs, given.stall_s).run_once():
+            sys.exit(EXIT_LOST_PEER)
+    except (TrainyardError, OSError) as error:
+        tell(Failed(reason=str(error)))
+        sys.exit(EXIT_FAILED)
 
 
 def lead(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
@@ -101,7 +121,8 @@ class _Yard:
                 self._kept = event.resumed
                 self._tell_back(self._leader, 0)
             case Joined():
-                self._tell_back(event.slot, event.slot)
+                number = next(i for i, job in enumerate(self._jobs) if job.slot == event.slot)
+                self._tell_back(number, event.slot)
 
     def _note(self, lost: Lost) -> None:
         reason = lost.reason
@@ -121,3 +142,7 @@ class _Yard:
         lost_s = time.monotonic() - since
         alone = number != self._leader
         tell(Restarted(slot=slot, reason=reason, kept=self._kept, lost_s=lost_s, alone=alone))
+
+
+if __name__ == "__main__":
+    main()

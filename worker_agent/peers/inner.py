@@ -62,6 +62,13 @@ def sync_ports(workers: int) -> list[list[int]]:
     return [[FIRST_PORT + slot] for slot in range(workers)]
 
 
+def async_ports(workers: int, leader: int) -> list[list[int]]:
+    """One process for each worker, and two servers more at the worker that leads."""
+    ports = [[FIRST_PORT + 2 + slot] for slot in range(workers)]
+    ports[leader] += [FIRST_PORT, FIRST_PORT + 1]
+    return ports
+
+
 def main() -> None:
     config, command = Config.read(Path(sys.argv[1])), sys.argv[3:]
     if sys.argv[2:3] != ["--"] or not command:

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 from trainyard.engine.material import fetch_files
-from trainyard.protocol.errors import PermanentError, TrainyardError
+from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 from worker_agent.opening import open_agent_content, open_sandbox
 from worker_agent.progress import DATA, Shelf
+from worker_agent.runner.asynchronous import run_async
 from worker_agent.runner.child import Worker
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.live import Live
@@ -69,8 +70,8 @@ async def _run(path: Path, kind: type[Task]) -> None:
             await run_sync(task)
         case "rounds":
             await run_rounds(task)
-        case mode:
-            raise PermanentError(f"mode {mode} is not trained by this agent yet")
+        case "async":
+            await run_async(task)
 
 
 async def _run_single(task: Task) -> None:

@@ -10,6 +10,7 @@ from typing import IO
 from trainyard.engine.confining import Confined, Confinement, reach_of
 from trainyard.engine.events import Event, Failed, read_event
 from trainyard.engine.logs import last_line
+from trainyard.engine.supervisor import Jobs
 from trainyard.engine.worker import EXIT_LOST_PEER, Job
 from trainyard.protocol.errors import PermanentError, TransientError
 
@@ -27,21 +28,30 @@ class WorkerFailedError(PermanentError):
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker of a run. `prefix` is a command that runs it, `shared` a folder of that."""
+    """One worker of a run. `prefix` is a command that runs it, `shared` a folder of that.
+
+    Of an async run it may be who leads, and then has the worker `beside` it in its sandbox.
+    """
 
     job: Job
     sandbox: Confinement
     prefix: Sequence[str] = ()
     shared: Path | None = None
     module: str = "trainyard.engine.worker"
+    beside: Job | None = None
 
     async def run(self, hear: Callable[[Event], None]) -> None:
         """Run it to its end. Whoever cancels this ends it."""
         job = self.job
         job.folder.mkdir(parents=True, exist_ok=True)
         path = job.folder / _JOB
-        path.write_text(job.model_dump_json())
-        command = [*self.prefix, sys.executable, "-m", self.module, str(path)]
+        module = self.module
+        if self.beside is None:
+            path.write_text(job.model_dump_json())
+        else:
+            module = "trainyard.engine.leading"
+            path.write_text(Jobs(jobs=(self.beside, job)).model_dump_json())
+        command = [*self.prefix, sys.executable, "-m", module, str(path)]
         reach = reach_of(job, writable=() if self.shared is None else (self.shared,))
         with (job.folder / _LOG).open("ab") as log:
             since = log.tell()

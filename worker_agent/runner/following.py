@@ -24,7 +24,7 @@ from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.carrying import ASK_S, Carrier, needed_to_keep, needed_to_merge
 from worker_agent.runner.own_worker import OwnWorker
 from worker_agent.runner.task import Task
-from worker_agent.runner.threads import to_its_end
+from worker_agent.runner.waiting import to_its_end
 
 _PAUSE_S = 0.5
 

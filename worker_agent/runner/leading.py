@@ -17,7 +17,7 @@ from worker_agent.runner.carrying import ASK_S
 from worker_agent.runner.distant_crew import DistantCrew, LeftError
 from worker_agent.runner.following import Follower, Standing
 from worker_agent.runner.own_worker import News
-from worker_agent.runner.threads import to_its_end
+from worker_agent.runner.waiting import to_its_end
 
 # No manifest says how long a part may take: the slowest so far, three times, and never less.
 _DEADLINE = Deadline(least_s=60.0, times=3.0, first_s=600.0)

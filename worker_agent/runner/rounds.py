@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from worker_agent.runner.meeting import open_plane
 from worker_agent.runner.own_worker import KEY, OwnWorker
 from worker_agent.runner.signers import KnownSigners
 from worker_agent.runner.task import Task
+from worker_agent.runner.waiting import first_of
 
 _POLL_S = 0.25
 # How long somebody is kept waiting for something new.
@@ -59,7 +59,7 @@ class _RoundsRun:
 
     async def run(self) -> None:
         async with open_plane(self._task, self._answer) as plane:
-            await _first(self._hear_agent(plane), self._compute_and_serve(plane))
+            await first_of(self._hear_agent(plane), self._compute_and_serve(plane))
 
     async def _compute_and_serve(self, plane: PeerPlane) -> bool:
         if self._task.has_ended:
@@ -97,7 +97,7 @@ class _RoundsRun:
         if log.has_begun and not log.is_complete:
             self._exchange.post(log.call())
         try:
-            return await _first(role, self._keep_worker(), self._until_changed(leader, signers))
+            return await first_of(role, self._keep_worker(), self._until_changed(leader, signers))
         finally:
             self._leads = False
 
@@ -235,15 +235,3 @@ class _RoundsRun:
             if loop.time() > until:
                 return b""
             await asyncio.sleep(0.02)
-
-
-async def _first(*roles: Coroutine[Any, Any, bool]) -> bool:
-    """What the first of them comes to that comes to something; the others are ended."""
-    tasks = [asyncio.create_task(one) for one in roles]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(one for one in tasks if one.done()).result()
-    finally:
-        for one in tasks:
-            one.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
