@@ -33,7 +33,7 @@ from worker_agent.settings import Home
 
 RECORDS = 96
 # How long a test waits for what it expects; no test says that it takes less.
-_PATIENCE_S = 120.0
+_PATIENCE_S = 600.0
 _AGENT = """
 import sys
 from pathlib import Path
@@ -125,10 +125,10 @@ class Agents:
                 "stake": ETHER,
                 "audit_fee": ETHER // 100,
                 "segments": manifest.plan.segments,
-                "join_for": 120,
-                "train_for": 300,
-                "audit_for": 120,
-                "answer_for": 60,
+                "join_for": 300,
+                "train_for": 900,
+                "audit_for": 400,
+                "answer_for": 120,
                 "challenge_for": 0,
                 **changes,
             }

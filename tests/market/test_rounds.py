@@ -35,7 +35,7 @@ def test_a_worker_that_is_killed_comes_back_and_the_run_stays_the_same(
     tmp_path: Path, role: str
 ) -> None:
     with running_agents(tmp_path / "net", workers=2, auditors=1) as agents:
-        manifest = agents.manifest(**ROUNDS, until={"steps": 80})
+        manifest = agents.manifest(**ROUNDS, until={"steps": 60})
         terms = agents.post(manifest, Policy.AUDIT)
         agents.wait(lambda: all(_live(agents, one).get("states", 0) >= 7 for one in (0, 1)))
         [killed] = [one for one in (0, 1) if role in _live(agents, one)["phase"]]

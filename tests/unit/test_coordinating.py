@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainyard.engine.coordinating import Standing, decide
+from trainyard.engine.coordinating import Deadline, Standing, decide
 from trainyard.engine.leaves import Absence
 
 AWAY, LATE = Absence.AWAY, Absence.LATE
@@ -32,3 +32,22 @@ def test_who_is_left_out(
     offered: set[int], there: set[int], overdue: bool, absences: dict[int, Absence] | None
 ) -> None:
     assert decide(Standing(3, offered, there, quorum=2, overdue=overdue)) == absences
+
+
+@pytest.mark.parametrize(
+    ("deadline", "longest_s", "waited_s"),
+    [
+        # However long it takes.
+        (Deadline(), None, None),
+        (Deadline(), 5.0, None),
+        (Deadline(4.0), 5.0, 4.0),
+        # Nobody knows yet how long a part takes.
+        (Deadline(4.0, times=3.0, first_s=60.0), None, 60.0),
+        (Deadline(4.0, times=3.0, first_s=60.0), 1.0, 4.0),
+        (Deadline(4.0, times=3.0, first_s=60.0), 5.0, 15.0),
+    ],
+)
+def test_how_long_others_are_waited_for(
+    deadline: Deadline, longest_s: float | None, waited_s: float | None
+) -> None:
+    assert deadline.after(longest_s) == waited_s

@@ -15,7 +15,17 @@ from trainyard.cli.engine import _verdicts
 from trainyard.engine.errors import RunError
 from trainyard.engine.exchange import Offer
 from trainyard.engine.leaves import Absence, absent_in
-from trainyard.engine.offers import keep_signers, name_of, own_key, signed
+from trainyard.engine.offers import (
+    OFFERS,
+    SIGNERS,
+    keep,
+    keep_signers,
+    name_of,
+    own_key,
+    read_signers,
+    signed,
+    sum_up_signers,
+)
 from trainyard.engine.results import Audit, Verdict
 from trainyard.engine.signing import address_of
 from trainyard.engine.vouching import Voucher, voucher_of
@@ -126,3 +136,37 @@ def test_run_does_not_go_on_with_other_keys(tmp_path: Path) -> None:
 
     with pytest.raises(RunError, match="keys are not those"):
         keep_signers(tmp_path, ADDRESSES[::-1])
+
+
+def test_slot_that_changed_hands_is_vouched_for_by_whoever_signed(tmp_path: Path) -> None:
+    other = b"\x03" * 32
+    signers = ADDRESSES[0], (ADDRESSES[1], address_of(other))
+    for key in (KEYS[1], other):
+        kept = offer(key)
+        found = voucher_of(MANIFEST, STATES, PART, shelf(kept).get, signers)
+        assert found == Voucher(address_of(key))
+    found = voucher_of(MANIFEST, STATES, PART, shelf(offer(KEYS[0])).get, signers)
+    assert found is not None
+    assert found.signer is None
+
+
+def test_signers_can_come_to_a_run_but_not_go(tmp_path: Path) -> None:
+    more = ADDRESSES[0], (ADDRESSES[1], address_of(b"\x03" * 32))
+    keep_signers(tmp_path, ADDRESSES)
+    keep_signers(tmp_path, more)
+
+    with pytest.raises(RunError, match="keys are not those"):
+        keep_signers(tmp_path, ADDRESSES)
+
+
+def test_who_signed_is_summed_up_by_the_offers_alone(tmp_path: Path) -> None:
+    other = b"\x03" * 32
+    keep_signers(tmp_path, (*ADDRESSES[:1], (ADDRESSES[1], address_of(other), ADDRESSES[0])))
+    # As text, round 1000000 comes before round 2.
+    keep(tmp_path, offer(other, round=1_000_000))
+    keep(tmp_path, offer(KEYS[1], round=2))
+
+    sum_up_signers(tmp_path, MANIFEST)
+
+    kept = read_signers((tmp_path / OFFERS / SIGNERS).read_bytes())
+    assert kept == ((), (ADDRESSES[1], address_of(other)))

@@ -19,7 +19,7 @@ from trainyard.protocol.errors import PermanentError, TrainyardError
 from worker_agent.runner.own_worker import News
 
 # A worker of which nothing was heard for so long is gone on without.
-SILENT_S = 60.0
+SILENT_S = 120.0
 _PAUSE_S = 0.5
 
 Fetch = Callable[[int, str, int], Awaitable[News]]
