@@ -200,6 +200,14 @@ bench-content: kubo ## Verified content beside the unverified and the local
 bench-engine: setup ## Training with a trace beside Keras' own, and two workers beside one
 	@$(PYTHON) -m benchmarks.engine
 
+.PHONY: bench-market
+bench-market: setup sandbox ## What a market costs beside its training, and fifty agents at once
+	@$(PYTHON) -m benchmarks.market
+
+.PHONY: bench-gauntlet
+bench-gauntlet: setup sandbox ## How surely each cheat is caught, beside the theory
+	@$(PYTHON) -m benchmarks.gauntlet
+
 .PHONY: bench-tolerance
 bench-tolerance: setup ## Honest machines beside cheats, where bits cannot be compared
 	@$(PYTHON) -m benchmarks.tolerance

@@ -46,6 +46,7 @@ class Anvil:
     """A running chain whose accounts are unlocked."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         session = Session()
         # No proxy between us and our own port.
         session.trust_env = False

@@ -1,5 +1,6 @@
 """A market on a real chain with real agents, honest and not, and what came of each task."""
 
+import itertools
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ from eth_account.signers.local import LocalAccount
 
 from benchmarks.gauntlet_nets import arrays, manifest_of
 from trainyard.chain.calls import Call, MarketCalls
+from trainyard.chain.client import MarketClient
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.outbox import Outbox
@@ -107,7 +109,7 @@ class Arena:
         self._store = self._open_store("looking")
         cursor = Cursor(self._endpoints, self._store, net.market, start=net.start_block)
         self._cursor, self._view = cursor, BookView()
-        self._people = iter(range(1, PEOPLE + 1))
+        self._people = itertools.count(1)
         self._outboxes: dict[str, Outbox] = {}
         self.players: dict[str, Player] = {}
         self.events: list[Event] = []
@@ -147,6 +149,14 @@ class Arena:
         (home / "config.toml").write_text(config)
         honest = ["trainyard", "worker", "run"]
         command = ["worker_agent.cheating", *cheat] if cheat else honest
+        return self._run(name, account, home, command)
+
+    def restart(self, name: str) -> Player:
+        """Start an honest agent again that was stopped."""
+        before = self.players[name]
+        return self._run(name, before.account, before.home, ["trainyard", "worker", "run"])
+
+    def _run(self, name: str, account: LocalAccount, home: Path, command: Sequence[str]) -> Player:
         environment = os.environ | {"XDG_STATE_HOME": str(self.folder / "state")}
         with (self.folder / f"{name}.out").open("wb") as out:
             process = subprocess.Popen(
@@ -230,6 +240,10 @@ class Arena:
             time.sleep(0.1)
             outbox.step()
         self.book()
+
+    def solvency(self) -> tuple[int, int]:
+        """What the market holds, and what it owes."""
+        return MarketClient(self._endpoints, self.net.market).solvency()
 
     # Tasks
 
@@ -334,7 +348,7 @@ class Arena:
 
 
 @contextmanager
-def running_arena() -> Iterator[Arena]:
-    options = Options(chain="anvil", block_time_s=1, workers=PEOPLE, auditors=0)
+def running_arena(people: int = PEOPLE) -> Iterator[Arena]:
+    options = Options(chain="anvil", block_time_s=1, workers=people, auditors=0)
     with Devnet(options=options) as net, ExitStack() as parts:
         yield Arena(net, parts)

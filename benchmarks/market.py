@@ -1,0 +1,223 @@
+"""What a market costs beside the training in it: `make bench-market`.
+
+    python -m benchmarks.market [--quick]     the figures; last, one line of JSON
+
+Real agents on a devnet of their own, with blocks every second and windows of no length. Of the time
+from a post to its settlement, training is what passes between the workers' first process and their
+last state, which any training has; the rest is the market's.
+"""
+
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+
+from benchmarks.anvil import Anvil, running_anvil
+from benchmarks.arena import ENDED, Arena, running_arena
+from benchmarks.reporting import Figure, report
+from scripts.deploy_settings import read_deploy_settings
+from trainyard.chain import load_artifact
+from trainyard.chain.blocks import head_of, headers_at
+from trainyard.chain.calls import MarketCalls
+from trainyard.chain.cursor import Cursor
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.store import Store
+from trainyard.protocol.market import NATIVE_CURRENCY, Policy, TaskState
+from worker_agent.sight import Watcher
+
+_EVENTS, _QUICK_EVENTS = 100_000, 20_000
+_PER_BLOCK = 500
+_IDLE_S, _QUICK_IDLE_S = 60.0, 20.0
+_GAS = 10_000_000
+
+
+def measure_overhead(arena: Arena) -> tuple[float, float]:
+    """From post to settled, two workers and one audit: what is not training, and training."""
+    payer = arena.person()
+    workers = [arena.start(f"trainer-{n}", takes=[payer.address]) for n in range(2)]
+    member = arena.start("member", bond=arena.net.params.seat_bond)
+    arena.wait_for_members(member)
+    _wait_for_register(arena, [one.address for one in workers])
+    began = time.time()
+    number = arena.post(payer, workers=2)
+    task = arena.wait_for(number, *ENDED)
+    took = time.time() - began
+    if task.state is not TaskState.SETTLED:
+        raise SystemExit(f"the task ended as {task.state.name}")
+    # The slower of the two counts: both have to be done.
+    trained = max(_trained_s(worker.home / "tasks" / str(number)) for worker in workers)
+    for player in (*workers, member):
+        player.stop()
+    return took - trained, trained
+
+
+def _trained_s(folder: Path) -> float:
+    """From the first process of a runner to its last state."""
+    started = (folder / "jobs" / "train.json").stat().st_mtime
+    return (folder / "run" / "ended").stat().st_mtime - started
+
+
+def measure_idle(arena: Arena, seconds: float) -> tuple[float, float]:
+    """Of an agent without a task: percent of a core, and megabytes."""
+    player = arena.start("idle", bond=arena.net.params.seat_bond)
+    _wait_for_register(arena, [player.address])
+    # As an operator's agent looks at the chain; those of the other figures look more often.
+    player.stop()
+    config = player.home / "config.toml"
+    config.write_text(config.read_text().replace("poll_s = 0.5", "poll_s = 2.0"))
+    again = arena.restart("idle")
+    process = psutil.Process(again.process.pid)
+    time.sleep(10.0)
+    before, began = process.cpu_times(), time.monotonic()
+    time.sleep(seconds)
+    after, passed = process.cpu_times(), time.monotonic() - began
+    used = after.user + after.system - before.user - before.system
+    resident = process.memory_info().rss / 1e6
+    again.stop()
+    return 100 * used / passed, resident
+
+
+def measure_fleet(arena: Arena, agents: int, tasks: int) -> tuple[int, bool]:
+    """Small tasks for many agents: how many were settled, and whether all money is there."""
+    payer = arena.person()
+    players = [
+        arena.start(f"fleet-{n}", takes=[payer.address], bond=arena.net.params.seat_bond)
+        for n in range(agents)
+    ]
+    arena.wait_for_members(*players)
+    numbers = [
+        arena.post(payer, policy=Policy.REPLICATE, audits=0, min_audits=0, audit_fee=0, segments=0)
+        for _ in range(tasks)
+    ]
+    for number in numbers:
+        arena.wait_for(number, *ENDED)
+    book = arena.book()
+    states = Counter(book.tasks[number].state for number in numbers)
+    held, owed = arena.solvency()
+    is_whole = held == owed and not any(book.tasks[number].locked for number in numbers)
+    return states[TaskState.SETTLED], is_whole
+
+
+def measure_catching_up(events: int) -> tuple[float, float]:
+    """Events a second from nothing to the head, and that over what the endpoint alone gives."""
+    with running_anvil(accounts=2) as anvil, TemporaryDirectory() as name:
+        market, start = _deploy(anvil)
+        _deposit(anvil, market, events)
+        chain_id = anvil.web3.eth.chain_id
+        url = anvil.url
+        endpoints = Endpoints([url], chain_id=chain_id)
+        ours, theirs = [], []
+        for turn in range(3):
+            store = Store(Path(name) / f"{turn}.sqlite", chain_id=chain_id, market=market)
+            cursor = Cursor(endpoints, store, market, start=start)
+            began = time.perf_counter()
+            watcher = Watcher(endpoints, cursor, NATIVE_CURRENCY)
+            watcher.look()
+            ours.append(watcher.events / (time.perf_counter() - began))
+            store.close()
+            theirs.append(_raw_pace(endpoints, market, start))
+    return sorted(ours)[1], sorted(ours)[1] / sorted(theirs)[1]
+
+
+def _raw_pace(endpoints: Endpoints, market: str, start: int) -> float:
+    """The same logs and headers asked of the endpoint, and thrown away."""
+    began = time.perf_counter()
+    head = endpoints.run(head_of).ref.number
+    count = 0
+    for first in range(start, head + 1, 20):
+        last = min(first + 19, head)
+        question = {"address": market, "fromBlock": hex(first), "toBlock": hex(last)}
+        count += len(endpoints.call("eth_getLogs", question))
+        endpoints.run(partial(headers_at, numbers=range(first, last + 1)))
+    return count / (time.perf_counter() - began)
+
+
+def _deploy(anvil: Anvil) -> tuple[str, int]:
+    owner = anvil.web3.eth.accounts[0]
+    start = anvil.web3.eth.block_number + 1
+
+    def create(name: str, *arguments: Any) -> str:
+        artifact = load_artifact(name)
+        contract = anvil.web3.eth.contract(abi=artifact.abi, bytecode=artifact.bytecode)
+        sent = contract.constructor(*arguments).transact({"from": owner, "gas": _GAS})
+        return str(anvil.receipt(sent)["contractAddress"])
+
+    params = read_deploy_settings({}).params
+    settlement = create("MarketSettlement", create("MarketDisputes"))
+    market = create("TrainingMarket", NATIVE_CURRENCY, owner, settlement, params.as_tuple())
+    return market, start
+
+
+def _deposit(anvil: Anvil, market: str, events: int) -> None:
+    sender = list(anvil.web3.eth.accounts)[1]
+    call = MarketCalls(market).deposit(1, value=1)
+    nonce = anvil.nonce(sender)
+    for first in range(0, events, _PER_BLOCK):
+        anvil.send_in_one_block(
+            [
+                {
+                    "from": sender,
+                    "to": market,
+                    "data": f"0x{call.data.hex()}",
+                    "value": "0x1",
+                    "gas": hex(200_000),
+                    "nonce": hex(nonce + number),
+                }
+                for number in range(first, min(first + _PER_BLOCK, events))
+            ]
+        )
+
+
+def _wait_for_register(arena: Arena, addresses: list[str]) -> None:
+    arena.wait("the register", lambda book: book.workers.keys() >= set(addresses))
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="fewer of all: under three minutes")
+    quick = parser.parse_args().quick
+    agents, tasks = (3, 6) if quick else (50, 200)
+    events = _QUICK_EVENTS if quick else _EVENTS
+    pace, ratio = measure_catching_up(events)
+    with running_arena() as arena:
+        overhead, trained = measure_overhead(arena)
+        cpu, resident = measure_idle(arena, _QUICK_IDLE_S if quick else _IDLE_S)
+    with running_arena(people=agents + 1) as arena:
+        settled, is_whole = measure_fleet(arena, agents, tasks)
+    if not is_whole:
+        raise SystemExit("money is missing or stuck")
+    report(
+        "A market beside its training",
+        [
+            Figure("settle_overhead_s", "from post to settled without training, s", overhead, 15.0),
+            Figure("idle_cpu_percent", "an agent without a task, percent of a core", cpu, 1.0),
+            Figure("idle_rss_mb", "an agent without a task, MB", resident, 200.0),
+            Figure(
+                "catch_up_events_per_s", "catching up, events a second", pace, 5_000, at_least=True
+            ),
+            Figure(
+                "catch_up_over_rpc_ratio",
+                "catching up ÷ what the endpoint alone gives",
+                ratio,
+                0.8,
+                at_least=True,
+            ),
+            Figure(
+                "fleet_tasks_settled",
+                f"tasks settled of {tasks}, by {agents} agents, all money there",
+                settled,
+                tasks,
+                at_least=True,
+            ),
+        ],
+        f"training itself took {trained:.1f} s; of catching up one of its two figures has to hold",
+    )
+
+
+if __name__ == "__main__":
+    main()
