@@ -29,6 +29,7 @@ from trainyard.protocol.ledger.book import Dispute, Seat
 from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState, TaskState
 from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
 from worker_agent.deciding import decide
+from worker_agent.policy import Policy as Wanted
 from worker_agent.progress import Failure, Progress
 from worker_agent.situation import TURN_S, Situation
 
@@ -216,6 +217,13 @@ def test_a_draw_that_waits_for_busy_members_is_tried_again_before_its_time_is_ov
     others = replace(waiting, slots=task(TaskState.SUBMITTED, (PEER, ME)).slots, joined=3)
     assert keys(situation(others)) == []
     assert keys(situation(others, now=others.deadline + TURN_S)) == ["1/draw/late"]
+
+
+def test_a_bond_that_was_lost_is_not_put_down_again() -> None:
+    member = situation(task(TaskState.FAILED, (PEER,)), policy=Wanted(bond=10**17))
+    assert keys(member) == ["bond/0"]
+    member.book.account(ME).audits_wrong = 1
+    assert keys(member) == []
 
 
 def test_stakes_that_came_back_twice_are_taken_home_twice() -> None:

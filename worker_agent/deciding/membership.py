@@ -28,8 +28,9 @@ def _register(s: Situation, known: Worker | None) -> list[Action]:
 def _bond(s: Situation, known: Worker) -> list[Action]:
     missing = s.policy.bond - known.bond
     value = max(0, missing - _credit(s))
-    # What was lost of a bond is not put down again and again: the operator should look first.
-    if missing <= 0 or known.bond or value > s.purse or s.is_paused:
+    # What was lost of a bond, be it all, is not put down again: the operator should look first.
+    has_lost = s.me in s.book.accounts and s.book.accounts[s.me].audits_wrong > 0
+    if missing <= 0 or known.bond or has_lost or value > s.purse or s.is_paused:
         return []
     return [Send(f"bond/{known.bond}", s.calls.add_bond(missing, value=value))]
 
