@@ -171,7 +171,8 @@ def _check_terms(job: FetchJob, manifest: Manifest) -> None:
         raise RunError(
             f"it makes {manifest.plan.segments} segments, and the task says {job.segments}"
         )
-    if job.is_audited and training.workers != job.slots:
+    # Without audits each slot may do all of it alone; but together they have to be as many.
+    if training.workers != job.slots and (job.is_audited or training.workers > 1):
         raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
     if job.is_audited and training.mode == "async":
         raise RunError("async cannot be audited: post it with the policy Score")

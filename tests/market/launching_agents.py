@@ -57,6 +57,9 @@ store = "{store}"
 [policy]
 bond = {bond}
 concurrency = {concurrency}
+[sandbox]
+# Who leads an async run has some 300 threads of TensorFlow, and more with more workers.
+processes = 1024
 """
 _OVER = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 

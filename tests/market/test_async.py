@@ -9,7 +9,7 @@ from trainyard.protocol.market import Policy, TaskState
 def test_an_async_run_is_scored_settled_and_paid(tmp_path: Path) -> None:
     with running_agents(tmp_path / "net", workers=2, auditors=3) as agents:
         manifest = agents.manifest(mode="async", until={"steps": 12}, steps_per_segment=6)
-        terms = agents.post(manifest, Policy.SCORE, target=1)
+        terms = agents.post(manifest, Policy.SCORE, target=1, segments=0)
         assert agents.settled() is TaskState.SETTLED
         check_paid(agents, terms)
         assert agents.states(0) == agents.states(1)
