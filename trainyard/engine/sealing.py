@@ -25,6 +25,7 @@ from trainyard.content.nodes import Built, Put
 from trainyard.engine.auditing import deltas_named, inputs_in, sources_of
 from trainyard.engine.journal import Journal
 from trainyard.engine.publishing import laid_out
+from trainyard.engine.scoring import is_scored
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.results import Result
 from trainyard.protocol.trace import Trace
@@ -77,7 +78,7 @@ def seal(
         run = add_path(folder, batch.put if is_open else _nowhere, None, lambda _: None)
         segments = {
             segment: _segment(journal, manifest, trace, segment, places.of_segment(segment))
-            for segment in range(trace.segments)
+            for segment in _proven(manifest, trace)
         }
         evidence = build_directory(
             ((f"{segment:06}", built) for segment, built in segments.items()), batch.put
@@ -91,11 +92,16 @@ def seal(
         document = Cid(Codec.RAW, result.digest)
         batch.put(document, result.canonical)
         # The directory of all segments is not pinned: most of what it names is not here.
-        for cid in (document, *(segments[one].cid for one in served)):
+        for cid in (document, *(segments[one].cid for one in served if one in segments)):
             batch.pin(cid)
         if is_open:
             batch.pin(run.cid)
     return result
+
+
+def _proven(manifest: Manifest, trace: Trace) -> range:
+    """The segments that anybody can compute again: none of a run that is scored."""
+    return range(0 if is_scored(manifest) else trace.segments)
 
 
 def _segment(journal: Journal, manifest: Manifest, trace: Trace, segment: int, put: Put) -> Built:
