@@ -1,6 +1,7 @@
 """Does on this machine what was decided: each piece in a process of its own, one at a time."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import singledispatchmethod
 from typing import Any
@@ -44,6 +45,8 @@ class Worksite:
         self._home, self._settings, self._account = home, settings, account
         self._market, self._content, self._children = market, content, children
         self._reach = reach
+        # How often work failed since the start, by its kind.
+        self.failures: Counter[str] = Counter()
         # By digest: what a card says never changes.
         self._read_cards: dict[bytes, str] = {}
 
@@ -57,6 +60,7 @@ class Worksite:
                 shelf.note_success(done.work)
                 log.info("done")
             else:
+                self.failures[done.work.partition("-")[0]] += 1
                 reason = done.said or f"it ended with status {done.status}"
                 shelf.note_failure(done.work, reason)
                 log.warning("failed", reason=reason)

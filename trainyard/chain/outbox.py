@@ -89,6 +89,10 @@ class Outbox:
             raise LookupError(f"nothing was submitted with the key {key!r}")
         return entry
 
+    def counts(self) -> dict[str, int]:
+        """How many intents there ever were, by what became of them."""
+        return self._journal.counts()
+
     def step(self) -> list[Entry]:
         """See to all that is unfinished; those whose state changed, as they are now."""
         before = self._journal.unfinished()
