@@ -30,14 +30,14 @@ from worker_agent.deciding.draining import under_way
 from worker_agent.desk import Desk
 from worker_agent.faults import Dying, Moment
 from worker_agent.joining import publish_profile
+from worker_agent.looking import situation_of
 from worker_agent.metrics import metrics_server
 from worker_agent.opening import open_agent_content
-from worker_agent.progress import Shelf
-from worker_agent.sending import FEE_RESERVE_WEI, Sender
+from worker_agent.sending import Sender
 from worker_agent.serving import Server
 from worker_agent.settings import Home, Settings
 from worker_agent.sight import Sight, Watcher
-from worker_agent.situation import ENDED, Situation, slots_of
+from worker_agent.situation import Situation
 from worker_agent.waking import Waker
 from worker_agent.working import Worksite
 
@@ -142,27 +142,17 @@ class Agent:
         sight = self.sight
         if sight is None:
             raise NothingSeenError("the agent has not seen the chain yet: ask again in a moment")
-        tasks = {path.name for path in (self.home.folder / "tasks").glob("*") if path.is_dir()}
-        live = [
-            number
-            for number, task in sight.book.tasks.items()
-            if task.state not in ENDED or slots_of(task, self.account.address)
-        ]
-        return Situation(
-            me=self.account.address,
-            market=self._market,
+        return situation_of(
+            self.home,
+            self.settings,
+            self.account.address,
+            self.env_class,
             book=sight.book,
             now=sight.now,
             block=sight.block,
-            clock=time.time(),
-            policy=self.settings.policy,
-            env_class=self.env_class,
-            progress={n: Shelf(self.home.task(n)).progress() for n in live if str(n) in tasks},
-            purse=max(0, sight.purse - FEE_RESERVE_WEI),
+            purse=sight.purse,
             salt=self._salt,
             profile=self._profile,
-            payout=self.settings.payout,
-            margin_s=self.settings.chain.margin_s,
             is_paused=self.mode != "running",
             is_draining=self.is_draining,
         )

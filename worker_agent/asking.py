@@ -11,6 +11,7 @@ from worker_agent.settings import Home
 
 # Between two looks at the chain it answers at once; a look at a dead endpoint takes its time.
 _TIMEOUT_S = 30.0
+_POLL_S = 0.05
 _PIECE_BYTES = 1 << 16
 _MOST_BYTES = 16 << 20
 
@@ -30,21 +31,32 @@ def ask(home: Home, what: str, *, timeout_s: float = _TIMEOUT_S, **values: Any) 
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
-            with address_of(home.control) as address:
-                connection.connect(address)
+            _connect(connection, home, deadline)
             connection.sendall(line)
             answer = _read(connection, deadline)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         raise NoAgentError(
             f"no agent runs in {home.folder}: start one with 'trainyard worker run'"
         ) from None
-    except (TimeoutError, ConnectionError, BlockingIOError):
+    except (TimeoutError, ConnectionError):
         raise NoAgentError(
             f"the agent in {home.folder} does not answer: see {home.log} for what it does"
         ) from None
     if "error" in answer:
         raise AgentRefusedError(str(answer["error"]))
     return answer
+
+
+def _connect(connection: socket.socket, home: Home, deadline: float) -> None:
+    while True:
+        try:
+            with address_of(home.control) as address:
+                return connection.connect(address)
+        except BlockingIOError:
+            # Others ask too, and more than can wait in line.
+            if time.monotonic() >= deadline:
+                raise TimeoutError from None
+            time.sleep(_POLL_S)
 
 
 def _read(connection: socket.socket, deadline: float) -> dict[str, Any]:

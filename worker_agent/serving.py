@@ -45,6 +45,11 @@ class Server:
         listener.listen(_MOST_CONNECTIONS)
         self._selector.register(listener, selectors.EVENT_READ)
 
+    @property
+    def count(self) -> int:
+        """Connections now."""
+        return len(self._connections)
+
     def fileno(self) -> int:
         """To be waited for: it can be read when somebody asks, or takes an answer."""
         return self._selector.fileno()
