@@ -75,9 +75,10 @@ def earnings(look: Look) -> list[Earning]:
     for number, task in sorted(book.tasks.items()):
         if any(_concerns(seen, me) for seen in by_task[number]):
             found.append(_of_task(look, number, task, by_task[number]))
-    mine = [seen for seen in by_task[None] if _concerns(seen, me)]
-    rest = Earning(None, [BESIDE_TASKS], "", transactions={seen.transaction for seen in mine})
-    found.append(rest)
+    # A deposit may ride along with what is done for a task, and is paid for once.
+    counted = {one for earning in found for one in earning.transactions}
+    mine = {seen.transaction for seen in by_task[None] if _concerns(seen, me)}
+    found.append(Earning(None, [BESIDE_TASKS], "", transactions=mine - counted))
     _take_refused(look, found)
     _take_fees(look, found)
     _take_times(look, found, by_task)
