@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from types import FrameType
 
@@ -15,6 +16,7 @@ from eth_account.signers.local import LocalAccount
 from trainyard.chain.cursor import Cursor
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import NoEndpointError
+from trainyard.chain.journal import State
 from trainyard.chain.outbox import Fault, Outbox
 from trainyard.chain.store import Store
 from trainyard.engine.classes import find_class
@@ -22,18 +24,29 @@ from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
 from worker_agent.actions import Action, Send
 from worker_agent.children import Children
+from worker_agent.control import control_socket
 from worker_agent.deciding import decide
+from worker_agent.deciding.draining import under_way
+from worker_agent.desk import Desk
 from worker_agent.faults import Dying, Moment
 from worker_agent.joining import publish_profile
+from worker_agent.looking import situation_of
+from worker_agent.metrics import metrics_server
 from worker_agent.opening import open_agent_content
-from worker_agent.progress import Shelf
-from worker_agent.sending import FEE_RESERVE_WEI, Sender
+from worker_agent.sending import Sender
+from worker_agent.serving import Server
 from worker_agent.settings import Home, Settings
 from worker_agent.sight import Sight, Watcher
-from worker_agent.situation import ENDED, Situation, slots_of
+from worker_agent.situation import Situation
+from worker_agent.waking import Waker
 from worker_agent.working import Worksite
 
 _LONGEST_WAIT_S = 60.0
+_MANY = 4096
+
+
+class NothingSeenError(TransientError):
+    """The agent has only just begun, or no endpoint answers."""
 
 
 class Agent:
@@ -52,14 +65,14 @@ class Agent:
         chain = settings.chain
         self.home, self.settings, self.account = home, settings, account
         self._reach = reach or Dying.by_environment()
-        self._endpoints = Endpoints(chain.endpoints, chain_id=chain.chain_id)
-        self._endpoints.check()
-        self._store = Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)
-        cursor = Cursor(self._endpoints, self._store, chain.market, start=chain.start_block)
-        self._watcher = Watcher(self._endpoints, cursor, account.address)
+        self.endpoints = Endpoints(chain.endpoints, chain_id=chain.chain_id)
+        self.endpoints.check()
+        self.store = Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)
+        cursor = Cursor(self.endpoints, self.store, chain.market, start=chain.start_block)
+        self.watcher = Watcher(self.endpoints, cursor, account.address)
         self.outbox = Outbox(
-            self._endpoints,
-            self._store,
+            self.endpoints,
+            self.store,
             account,
             confirmations=chain.confirmations,
             on_fault=self._reach,
@@ -67,47 +80,68 @@ class Agent:
         self._sender = Sender(self.outbox)
         self._market = Market(chain.chain_id, chain.market)
         self._content = open_agent_content(home, settings)
-        self._children = Children()
-        self._class = bytes.fromhex(find_class().id)
-        self._profile = publish_profile(self._content, self._class)
-        self._site = self.worksite(
-            home, settings, account, self._market, self._content, self._children, self._reach
+        self.children = Children()
+        self.env_class = bytes.fromhex(find_class().id)
+        self._profile = publish_profile(self._content, self.env_class)
+        self.site = self.worksite(
+            home, settings, account, self._market, self._content, self.children, self._reach
         )
         self.sight: Sight | None = None
         # Reorgs after which was looked what they took back; what happened before the start counts.
         self._reorgs = -1
+        # For this run alone; `home.paused` is for every run.
         self.is_paused = False
+        self.is_draining = False
+        # Of looks at the chain in a row, and why the last one failed.
+        self.failures = 0
+        self.why = ""
         self._is_ending = False
+        self._desk = Desk(self)
+        self._servers: list[Server] = []
+        self._waker = Waker(chain.wake_by)
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> None:
         log = structlog.get_logger()
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGINT, self._end)
-        log.info("started", worker=self.account.address, env_class=self._class.hex())
-        failures = 0
-        try:
+        with ExitStack() as parts:
+            parts.callback(log.info, "ended")
+            parts.callback(self.close)
+            self._servers.append(
+                parts.enter_context(control_socket(self.home.control, self._desk.answer))
+            )
+            if self.settings.metrics_port is not None:
+                server = metrics_server(self, self.settings.metrics_port)
+                self._servers.append(parts.enter_context(server))
+            parts.callback(self._waker.close)
+            log.info("started", worker=self.account.address, env_class=self.env_class.hex())
             while not self._is_ending:
-                try:
-                    self.step()
-                    failures = 0
-                except (TransientError, OSError) as error:
-                    # Such as no endpoint, or a full disk.
-                    failures += 1
-                    log.warning("waiting", reason=str(error), failures=failures)
-                self._pause(failures)
-        finally:
-            self.close()
-            log.info("ended")
+                self._try_step()
+                self._pause()
+
+    def _try_step(self) -> None:
+        log = structlog.get_logger()
+        try:
+            self.step()
+        except (TransientError, OSError) as error:
+            # Such as no endpoint, or a full disk.
+            self.failures, self.why = self.failures + 1, str(error)
+            log.warning("waiting", reason=self.why, failures=self.failures)
+            return
+        self.failures, self.why = 0, ""
+        if self.is_draining and self._is_drained():
+            log.info("drained")
+            self._is_ending = True
 
     def step(self) -> None:
         """One look, and all that follows from it."""
-        self._site.collect()
-        self.sight = self._watcher.look()
-        if self._watcher.reorgs != self._reorgs:
+        self.site.collect()
+        self.sight = self.watcher.look()
+        if self.watcher.reorgs != self._reorgs:
             for entry in self.outbox.revive():
                 structlog.get_logger().warning("sent anew", action=entry.key, nonce=entry.nonce)
-            self._reorgs = self._watcher.reorgs
+            self._reorgs = self.watcher.reorgs
         self._reach(Moment.BEFORE_DECIDING)
         for action in self.decide(self.situation()):
             self._try(action)
@@ -119,35 +153,37 @@ class Agent:
     def situation(self) -> Situation:
         sight = self.sight
         if sight is None:
-            raise RuntimeError("nothing was seen yet")
-        tasks = {path.name for path in (self.home.folder / "tasks").glob("*") if path.is_dir()}
-        live = [
-            number
-            for number, task in sight.book.tasks.items()
-            if task.state not in ENDED or slots_of(task, self.account.address)
-        ]
-        return Situation(
-            me=self.account.address,
-            market=self._market,
+            raise NothingSeenError("the agent has not seen the chain yet: ask again in a moment")
+        return situation_of(
+            self.home,
+            self.settings,
+            self.account.address,
+            self.env_class,
             book=sight.book,
             now=sight.now,
             block=sight.block,
-            clock=time.time(),
-            policy=self.settings.policy,
-            env_class=self._class,
-            progress={n: Shelf(self.home.task(n)).progress() for n in live if str(n) in tasks},
-            purse=max(0, sight.purse - FEE_RESERVE_WEI),
+            purse=sight.purse,
             salt=self._salt,
             profile=self._profile,
-            payout=self.settings.payout,
-            margin_s=self.settings.chain.margin_s,
-            is_paused=self.is_paused,
+            is_paused=self.mode != "running",
+            is_draining=self.is_draining,
         )
 
+    @property
+    def mode(self) -> str:
+        if self.is_draining:
+            return "draining"
+        return "paused" if self.is_paused or self.home.paused.exists() else "running"
+
+    def wake(self) -> None:
+        """Look at the chain without waiting any longer."""
+        with suppress(BlockingIOError):
+            os.write(self._wake[1], b".")
+
     def close(self) -> None:
-        self._children.stop_all()
+        self.children.stop_all()
         self._content.close()
-        self._store.close()
+        self.store.close()
         for end in self._wake:
             os.close(end)
 
@@ -166,19 +202,35 @@ class Agent:
         if isinstance(action, Send):
             self._sender.send(action)
         elif sight is not None:
-            self._site.perform(action, sight.book)
+            self.site.perform(action, sight.book)
 
     def _salt(self, task: int, panel: tuple[int, int], seat: int) -> bytes:
         """Always the same for a seat, and known to nobody without the key: nothing can lose it."""
         about = [self._market.chain_id, self._market.address, task, *panel, seat]
         return hmac.digest(bytes(self.account.key), json.dumps(about).encode(), sha256().name)
 
-    def _pause(self, failures: int) -> None:
+    def _is_drained(self) -> bool:
+        pending = self.outbox.counts()[State.PENDING]
+        return not (pending or len(self.children) or under_way(self.situation()))
+
+    def _pause(self) -> None:
+        """Until it is time for another look, and meanwhile answer whoever asks."""
         poll_s = self.settings.chain.poll_s
-        wait_s = min(poll_s * 2**failures, max(_LONGEST_WAIT_S, poll_s)) if failures else poll_s
-        if not self._is_ending:
-            self._children.wait(wait_s, self._wake[0])
+        longest_s = max(_LONGEST_WAIT_S, poll_s)
+        wait_s = min(poll_s * 2 ** min(self.failures, 30), longest_s) if self.failures else poll_s
+        until = time.monotonic() + wait_s
+        asked = {server.fileno() for server in self._servers}
+        while not self._is_ending and (left_s := until - time.monotonic()) > 0:
+            self._waker.see_to()
+            ready = self.children.wait(left_s, self._wake[0], *self._waker.handles, *asked)
+            for server in self._servers:
+                server.serve()
+            self._waker.read(ready)
+            if self._wake[0] in ready:
+                os.read(self._wake[0], _MANY)
+            if ready - asked:
+                return
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._is_ending = True
-        os.write(self._wake[1], b".")
+        self.wake()

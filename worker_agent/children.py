@@ -65,12 +65,12 @@ class Children:
         self._selector.register(handle, selectors.EVENT_READ)
         self._running[task, work] = _Child(process, handle, log)
 
-    def wait(self, timeout_s: float, *others: int) -> None:
-        """Until one has ended, one of `others` can be read, or the time is over."""
+    def wait(self, timeout_s: float, *others: int) -> set[int]:
+        """Until one has ended, one of `others` can be read, or the time is over; what it was."""
         for handle in others:
             self._selector.register(handle, selectors.EVENT_READ)
         try:
-            self._selector.select(timeout_s)
+            return {key.fd for key, _ in self._selector.select(timeout_s)}
         finally:
             for handle in others:
                 self._selector.unregister(handle)

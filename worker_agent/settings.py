@@ -112,6 +112,16 @@ class Home:
         return self.folder / "control.sock"
 
     @property
+    def paused(self) -> Path:
+        """There while the operator wants nothing new to be taken."""
+        return self.folder / "paused"
+
+    @property
+    def speed(self) -> Path:
+        """What this machine was measured to do."""
+        return self.folder / "speed.json"
+
+    @property
     def log(self) -> Path:
         return self.folder / "agent.log"
 

@@ -23,6 +23,10 @@ class Sight:
     now: int
     # What the account holds in the chain's own currency.
     purse: int
+    # How long ago the head was made, by the chain's time at its first sight and ours since.
+    age_s: int = 0
+    # Blocks of which the book knows nothing yet.
+    lag: int = 0
 
 
 class Watcher:
@@ -54,7 +58,9 @@ class Watcher:
         purse = self._endpoints.run(
             lambda rpc: number_in(rpc, rpc.request("eth_getBalance", self._who, "latest"))
         )
-        return Sight(self._view.book, number, now, purse)
+        place = self._cursor.place
+        lag = max(0, number - place.number) if place is not None else 0
+        return Sight(self._view.book, number, now, purse, now - timestamp, lag)
 
     def _begin(self) -> None:
         self._cursor.forget()

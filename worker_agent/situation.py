@@ -37,8 +37,10 @@ class Situation:
     profile: bytes = b""
     payout: str | None = None
     margin_s: float = 30.0
-    # Takes nothing new: neither tasks nor, when it is drained, duties.
+    # Takes nothing new.
     is_paused: bool = False
+    # And will end when nothing is under way: it wants to be drawn no more.
+    is_draining: bool = False
 
     @property
     def calls(self) -> MarketCalls:

@@ -15,7 +15,7 @@ from trainyard.chain.store import Store
 from trainyard.protocol.errors import PermanentError
 from worker_agent.settings import Home, Settings
 
-_KEY = "withdraw:"
+WITHDRAWAL = "withdraw:"
 _POLL_S = 0.2
 
 
@@ -50,7 +50,7 @@ def withdraw_credit(
         outbox = Outbox(endpoints, store, account, confirmations=chain.confirmations)
         outbox.step()
         for entry in Journal(store, account.address).unfinished():
-            if entry.key.startswith(_KEY) and entry.state is State.PENDING:
+            if entry.key.startswith(WITHDRAWAL) and entry.state is State.PENDING:
                 return Withdrawal(None, _wait(outbox, entry, timeout_s))
         client = MarketClient(endpoints, chain.market)
         credit = client.account(account.address).credit
@@ -61,7 +61,7 @@ def withdraw_credit(
                 if amount is None
                 else f"the credit of {account.address} is {credit}, less than {wanted}"
             )
-        key = _KEY + secrets.token_hex(8)
+        key = WITHDRAWAL + secrets.token_hex(8)
         entry = outbox.submit(key, client.calls.withdraw(to, wanted))
         return Withdrawal(wanted, _wait(outbox, entry, timeout_s))
 

@@ -1,6 +1,7 @@
 """Does on this machine what was decided: each piece in a process of its own, one at a time."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import singledispatchmethod
 from typing import Any
@@ -45,6 +46,8 @@ class Worksite:
         self._home, self._settings, self._account = home, settings, account
         self._market, self._content, self._children = market, content, children
         self._reach = reach
+        # How often work failed since the start, by its kind.
+        self.failures: Counter[str] = Counter()
         # By digest: what a card says never changes.
         self._read_cards: dict[bytes, str] = {}
 
@@ -56,6 +59,7 @@ class Worksite:
             log = structlog.get_logger().bind(task_id=done.task, work=done.work)
             reason = "" if done.status == 0 else done.said or f"it ended with status {done.status}"
             if reason:
+                self.failures[done.work.partition("-")[0]] += 1
                 log.warning("failed", reason=reason)
             else:
                 log.info("done")

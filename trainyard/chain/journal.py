@@ -95,6 +95,17 @@ class Journal:
         )
         return [self._entry(row) for row in rows]
 
+    def counts(self) -> dict[str, int]:
+        rows = self._store.rows(
+            "SELECT state, count(*) FROM intents WHERE sender = ? GROUP BY state", self._sender
+        )
+        return {state.value: 0 for state in State} | dict(rows)
+
+    def entries(self) -> list[Entry]:
+        """All of them, in the order of their nonces."""
+        rows = self._store.rows(f"{_SELECT} WHERE sender = ? ORDER BY nonce", self._sender)
+        return [self._entry(row) for row in rows]
+
     def next_nonce(self, on_chain: int) -> int:
         row = self._store.row("SELECT max(nonce) FROM intents WHERE sender = ?", self._sender)
         return on_chain if row is None or row[0] is None else max(on_chain, int(row[0]) + 1)

@@ -103,6 +103,10 @@ class Outbox:
             self._journal.start_over(entry, head.ref.number)
         return lost
 
+    def counts(self) -> dict[str, int]:
+        """How many intents there ever were, by what became of them."""
+        return self._journal.counts()
+
     def step(self) -> list[Entry]:
         """See to all that is unfinished; those whose state changed, as they are now."""
         before = self._journal.unfinished()

@@ -12,6 +12,7 @@ from trainyard.cli.demo import demo
 from trainyard.cli.devnet import devnet
 from trainyard.cli.doctor import doctor
 from trainyard.cli.engine import audit, run
+from trainyard.cli.explain import explain
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
 from trainyard.cli.serving import network, serve
 from trainyard.cli.shards import shard
@@ -45,6 +46,7 @@ app.command(epilog=EXIT_CODES_HELP)(audit)
 app.command(epilog=EXIT_CODES_HELP)(doctor)
 app.add_typer(devnet)
 app.command(epilog=EXIT_CODES_HELP)(demo)
+app.command(epilog=EXIT_CODES_HELP)(explain)
 app.add_typer(worker)
 
 

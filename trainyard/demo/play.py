@@ -13,7 +13,6 @@ from trainyard.demo.cast import REQUESTER, Cast, assembled
 from trainyard.demo.receipt import receipt_of
 from trainyard.demo.stage import Stage, live_of
 from trainyard.demo.task import add_manifest, terms_of
-from trainyard.demo.telling import amount, sentence, task_of
 from trainyard.demo.watching import Requester
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import Options
@@ -21,6 +20,7 @@ from trainyard.engine.classes import find_class
 from trainyard.protocol.errors import PermanentError
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import BURN_ADDRESS, SeatState, TaskState
+from trainyard.protocol.telling import amount, sentence, task_of
 
 _LOOK_EVERY_S = 0.25
 _LONGEST_S = 900.0

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainyard.chain.cursor import Seen
-from trainyard.demo.telling import task_of
 from trainyard.protocol.ledger.book import Book
+from trainyard.protocol.telling import task_of
 
 
 def receipt_of(

@@ -1,5 +1,6 @@
 """`trainyard worker withdraw`: earnings from the market to an address."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,8 @@ from worker_agent.commands.options import HomeOption, Json, PasswordFile, home_a
 if TYPE_CHECKING:
     from worker_agent.settings import Home
     from worker_agent.withdrawing import Withdrawal
+
+_POLL_S = 0.2
 
 
 def withdraw(
@@ -42,8 +45,11 @@ def withdraw(
 
         place = home_at(home)
         settings = read_settings(place)
-        _refuse_if_running(place)
         target = _address(to or settings.payout)
+        asked = _ask_the_agent(place, target, amount, timeout)
+        if asked is not None:
+            Output(as_json).result(asked, [_line(asked)])
+            return
         account = open_keystore(place.keystore, find_password(password_file))
         with held_key(account.address, place, new_journal=new_journal):
             done = withdraw_credit(
@@ -53,17 +59,38 @@ def withdraw(
         Output(as_json).result(document, [_line(document)])
 
 
-def _refuse_if_running(home: "Home") -> None:
+def _ask_the_agent(
+    home: "Home", target: str, amount: int | None, timeout_s: float
+) -> dict[str, Any] | None:
+    """What a running agent did, since it alone sends for its account; None if none runs."""
+    from worker_agent.asking import ask
     from worker_agent.keystore import address_in
     from worker_agent.locking import holder_of
+    from worker_agent.withdrawing import WithdrawalError
 
     address = address_in(home.keystore)
     holder = holder_of(address, home)
-    if holder is not None:
+    if holder is None:
+        return None
+    if holder.home != str(home.folder):
         raise WrongUseError(
             f"the agent with pid {holder.pid} in {holder.home} sends for {address} alone: "
-            "end it first, then withdraw"
+            f"say --home {holder.home}"
         )
+    sent = ask(home, "withdraw", to=target, amount=amount)
+    found, deadline = sent, time.monotonic() + timeout_s
+    while found["state"] == "pending" and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        found = ask(home, "transaction", key=sent["key"])
+    if found["why"] and found["state"] != "pending":
+        raise WithdrawalError(f"the withdrawal failed: {found['why']}")
+    return {
+        "from": address,
+        "to": target if sent["amount"] is not None else None,
+        "amount": sent["amount"],
+        "transaction": found["transaction"],
+        "block": found["block"],
+    }
 
 
 def _address(given: str | None) -> str:

@@ -4,6 +4,9 @@ from trainyard.protocol.ledger.book import Worker
 from worker_agent.actions import Action, Send
 from worker_agent.situation import ENDED, Situation, slots_of
 
+# The largest fee that the market can store: nobody is drawn for as much.
+NEVER_WEI = 2**96 - 1
+
 
 def for_membership(s: Situation) -> list[Action]:
     known = s.book.workers.get(s.me)
@@ -36,9 +39,10 @@ def _bond(s: Situation, known: Worker) -> list[Action]:
 
 
 def _duty(s: Situation, known: Worker) -> list[Action]:
-    if known.min_fee == s.policy.min_audit_fee or not known.bond:
+    # Who ends while it can be drawn would be silent, and pay for it.
+    fee = NEVER_WEI if s.is_draining else s.policy.min_audit_fee
+    if known.min_fee == fee or not known.bond:
         return []
-    fee = s.policy.min_audit_fee
     return [Send(f"duty/{known.since}/{fee}", s.calls.set_duty(fee, 0, 0))]
 
 

@@ -44,10 +44,24 @@ def for_offers(s: Situation) -> list[Action]:
 
 
 def why_not(s: Situation, number: int) -> list[Reason]:
-    """All that speaks against a task, the first to be mended first."""
+    """All that speaks against taking a task now, the first to be mended first."""
     task = s.book.tasks.get(number)
     if task is None:
         return [Reason(f"there is no task {number}", "name one that the market has")]
+    if _is_ours(s, task):
+        return [Reason("we are in it", "nothing: see 'trainyard worker tasks'")]
+    found = _against(s, number, task)
+    # What is passed over is not fetched either.
+    return [*found, *_about_room(s), *([] if found else _about_fetching(s, number))]
+
+
+def first_reason(s: Situation, number: int) -> Reason | None:
+    """What speaks against a task itself; that there is no room for it passes."""
+    found = _against(s, number, s.book.tasks[number])
+    return found[0] if found else None
+
+
+def _against(s: Situation, number: int, task: Task) -> list[Reason]:
     found = [
         *_about_us(s, task),
         *_about_terms(s, task),
@@ -58,14 +72,20 @@ def why_not(s: Situation, number: int) -> list[Reason]:
         found.append(Reason(progress.refused, "the requester has to post it anew, mended"))
     elif progress.fetched is not None:
         found += _about_work(s, task, progress.fetched)
-    elif (failure := progress.failures.get("fetch")) is not None:
-        found.append(Reason(f"it could not be fetched: {failure.reason}", "it is tried again"))
     return found
 
 
-def first_reason(s: Situation, number: int) -> Reason | None:
-    found = why_not(s, number)
-    return found[0] if found else None
+def _about_fetching(s: Situation, number: int) -> list[Reason]:
+    """No reason not to try again, so it speaks against nothing."""
+    progress = s.of(number)
+    failure = progress.failures.get("fetch")
+    if progress.fetched is not None or progress.refused is not None:
+        return []
+    if failure is None:
+        return [Reason("its manifest and data are not here yet", "wait: they are fetched")]
+    wait_s = max(0, round(failure.again_at - s.clock))
+    again = f"it is tried again in {wait_s} s; name a gateway that has it in [content]"
+    return [Reason(f"it could not be fetched: {failure.reason}", again)]
 
 
 def _is_ours(s: Situation, task: Task) -> bool:
@@ -94,8 +114,10 @@ def _join(s: Situation, number: int, task: Task) -> Action:
 def _about_us(s: Situation, task: Task) -> list[Reason]:
     known = s.book.workers.get(s.me)
     found = []
-    if s.is_paused:
-        found.append(Reason("the agent is paused", "run 'trainyard worker run' without --paused"))
+    if s.is_draining:
+        found.append(Reason("the agent drains, and will end", "run 'trainyard worker resume'"))
+    elif s.is_paused:
+        found.append(Reason("the agent is paused", "run 'trainyard worker resume'"))
     if not _is_vacant(task):
         found.append(Reason("all its slots are taken or it is over", "nothing: take another"))
     if task.requester == s.me:
@@ -141,6 +163,14 @@ def _about_terms(s: Situation, task: Task) -> list[Reason]:
     if task.state is TaskState.OPEN and not s.in_time(task.deadline):
         found.append(Reason("the time to join is over", "nothing: take another"))
     return found
+
+
+def _about_room(s: Situation) -> list[Reason]:
+    taken = [str(number) for number, task in s.book.tasks.items() if _is_ours(s, task)]
+    if not taken or len(taken) < s.policy.concurrency:
+        return []
+    why = f"we work on as many tasks as policy.concurrency allows: {', '.join(taken)}"
+    return [Reason(why, f"concurrency = {len(taken) + 1}, or wait until one is over")]
 
 
 def _about_money(s: Situation, task: Task) -> list[Reason]:

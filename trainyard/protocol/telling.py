@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainyard.protocol.ledger import Event
-from trainyard.protocol.market import OWN_PANEL, DisputeState, Failure
+from trainyard.protocol.market import OWN_PANEL, DisputeState, Failure, Record
 
 _ETHER = 10**18
 
@@ -17,9 +17,12 @@ def amount(wei: int) -> str:
     return f"{text} ETH"
 
 
-def sentence(event: Event, name: Name) -> str | None:
-    """What happened, with people by name; None for what only accounts care about."""
-    tell = _SENTENCES.get(event.name)
+def sentence(event: Event, name: Name, *, fully: bool = False) -> str | None:
+    """What happened, with people by name; None for what only accounts care about.
+
+    `fully` tells of those too: of all that concerns a task.
+    """
+    tell = _SENTENCES.get(event.name) or (_DETAILS.get(event.name) if fully else None)
     return None if tell is None else tell(event.args, name)
 
 
@@ -63,6 +66,21 @@ def _resolved(args: Mapping[str, Any], name: Name) -> str:
         DisputeState.VOID: "the task is over already",
     }[DisputeState(args["outcome"])]
     return f"the dispute about segment {args['segment']} is over: {outcome}"
+
+
+def _closed(args: Mapping[str, Any], name: Name) -> str:
+    lost = f" and loses {amount(args['slashed'])}" if args["slashed"] else ""
+    return f"{name(args['member'])} has its bond of {amount(args['bond'])} back{lost}"
+
+
+def _recorded(args: Mapping[str, Any], name: Name) -> str:
+    entry = {
+        Record.SETTLED: "a settled task",
+        Record.FAILED: "a failed task",
+        Record.AUDIT_RIGHT: "a right answer",
+        Record.AUDIT_WRONG: "a wrong answer",
+    }[Record(args["entry"])]
+    return f"{name(args['worker'])} has {entry} on its record"
 
 
 def _failed(args: Mapping[str, Any], name: Name) -> str:
@@ -111,4 +129,18 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Name], str]] = {
     "TaskFailed": _failed,
     "TaskCancelled": lambda a, n: "the task is cancelled, and everyone has everything back",
     "ScoresRevealed": lambda a, n: f"evaluator {a['seat']} reveals {list(a['scores'])}",
+}
+
+_DETAILS: dict[str, Callable[[Mapping[str, Any], Name], str]] = {
+    "Credited": lambda a, n: f"{n(a['account'])} is credited {amount(a['amount'])}",
+    "Recorded": _recorded,
+    "RevealStarted": lambda a, n: "all commitments are in, or the time is over: claims are shown",
+    "AuditStarted": lambda a, n: f"{a['seats']} members of the pool compute, blind",
+    "SeatsAwaited": lambda a, n: "a drawn member is busy, and is waited for",
+    "DrawPostponed": lambda a, n: f"the draw was missed: block {a['drawBlock']} draws instead",
+    "SeatClosed": _closed,
+    "RefereesCalled": lambda a, n: (
+        f"referees for segment {a['segment']} are called; block {a['drawBlock']} draws them"
+    ),
+    "RulingStarted": lambda a, n: f"the referees of segment {a['segment']} show what they found",
 }

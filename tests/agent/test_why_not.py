@@ -1,0 +1,200 @@
+"""Every reason why a task is passed over, with the change that would mend it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import tests.quiet_web3  # noqa: F401
+from trainyard.protocol.commitments import Market
+from trainyard.protocol.ledger.book import Account, Book, Slot, Task, Worker
+from trainyard.protocol.market import Policy as Kind
+from trainyard.protocol.market import TaskState, Terms
+from worker_agent.actions import Fetch, MakeCard
+from worker_agent.deciding.offers import for_offers, why_not
+from worker_agent.policy import Policy
+from worker_agent.progress import Failure, Fetched, Progress
+from worker_agent.situation import Situation
+
+ME, OTHER, REQUESTER = ("0x" + letter * 40 for letter in "abc")
+CLASS = b"c" * 32
+NOW = 1_000
+FETCHED = Fetched("sync", 2, 4, hours=2.0, memory_bytes=100, disk_bytes=200)
+TERMS = Terms(
+    manifest=b"m" * 32,
+    env_class=CLASS,
+    policy=Kind.AUDIT,
+    slots=2,
+    reward=1_000,
+    stake=500,
+    train_for=20_000,
+)
+
+
+def task(*, slots: list[Slot] | None = None, joined: int = 0, **given: Any) -> Task:
+    terms = {k: given.pop(k) for k in list(given) if k in Terms.__dataclass_fields__}
+    return Task(
+        given.pop("requester", REQUESTER),
+        0,
+        replace(TERMS, **terms),
+        deadline=given.pop("deadline", NOW + 300),
+        slots=slots or [Slot(), Slot()],
+        joined=joined,
+        **given,
+    )
+
+
+def situation(one: Task, **given: Any) -> Situation:
+    book = Book(tasks={1: one} | given.pop("others", {}))
+    book.workers = given.pop("workers", {ME: Worker(CLASS, b"")})
+    book.accounts = {ME: Account(credit=given.pop("credit", 0))}
+    values: dict[str, Any] = {
+        "me": ME,
+        "market": Market(1, "0x" + "1" * 40),
+        "book": book,
+        "now": NOW,
+        "block": 5,
+        "clock": 50.0,
+        "policy": Policy(),
+        "env_class": CLASS,
+        "progress": {1: Progress(fetched=FETCHED)},
+        "purse": 10_000,
+        "salt": lambda *about: bytes(32),
+    }
+    return Situation(**values | given)
+
+
+def test_nothing_speaks_against_a_task_that_suits() -> None:
+    s = situation(task())
+    assert why_not(s, 1) == []
+    assert for_offers(s) == [MakeCard(1)]
+
+
+OURS = task(slots=[Slot(ME), Slot()], joined=1)
+
+
+def case(s: Situation, why: str, change: str) -> tuple[Situation, str, str]:
+    return s, why, change
+
+
+CASES = {
+    "paused": case(situation(task(), is_paused=True), "paused", "trainyard worker resume"),
+    "draining": case(
+        situation(task(), is_paused=True, is_draining=True), "drains", "trainyard worker resume"
+    ),
+    "full": case(
+        situation(task(slots=[Slot(OTHER), Slot(OTHER)], joined=3)), "slots are taken", "another"
+    ),
+    "over": case(situation(task(state=TaskState.SETTLED)), "it is over", "another"),
+    "answered": case(
+        situation(task(state=TaskState.RUNNING, joined=1, answered=1)), "taken or it is", "another"
+    ),
+    "own": case(situation(task(requester=ME)), "our own task", "another account"),
+    "evicted": case(situation(task(slots=[Slot(ME), Slot()])), "left or were evicted", "another"),
+    "unregistered": case(situation(task(), workers={}), "not registered", "wait until"),
+    "retired": case(
+        situation(task(), workers={ME: Worker(bytes(32), b"")}), "not registered", "wait until"
+    ),
+    "class": case(
+        situation(task(env_class=b"d" * 32)), "environment class 64646464", "machine of that class"
+    ),
+    "listed": case(situation(task(allow_list=b"l" * 32)), "requester's list", "ask to be"),
+    "record": case(situation(task(min_settled=2)), "2 settled tasks, and we have 0", "settle 2"),
+    "denied": case(
+        situation(task(), policy=Policy(deny_requesters=(REQUESTER,))), "denied", "deny_requesters"
+    ),
+    "not allowed": case(
+        situation(task(), policy=Policy(allow_requesters=(OTHER,))),
+        "requester is not allowed",
+        f"add {REQUESTER} to allow_requesters",
+    ),
+    "no work": case(
+        situation(task(), policy=Policy(concurrency=0)), "concurrency is 0", "set it to 1"
+    ),
+    "too late": case(situation(task(deadline=NOW + 10)), "time to join is over", "another"),
+    "stake": case(
+        situation(task(), policy=Policy(max_stake=499)), "at most 499 are", "max_stake=500"
+    ),
+    "poor": case(situation(task(), purse=100, credit=150), "250 of that are missing", "add funds"),
+    "mode": case(
+        situation(task(), policy=Policy(modes=("single",))), "mode sync", "add 'sync' to modes"
+    ),
+    "long": case(
+        situation(task(), policy=Policy(max_hours=1.5)), "about 2.00 h", "max_hours = 2.00"
+    ),
+    "slow": case(situation(task(train_for=3_600)), "1.00 h are left", "a quicker machine"),
+    "price": case(
+        situation(task(), policy=Policy(min_wei_per_hour=600)),
+        "pays 1000 wei for about 2.00 h, and 1200",
+        "min_wei_per_hour = 500",
+    ),
+    "memory": case(
+        situation(task(), policy=Policy(max_memory_bytes=99)), "memory", "max_memory_bytes = 100"
+    ),
+    "disk": case(
+        situation(task(), policy=Policy(max_disk_bytes=199)), "disk", "max_disk_bytes = 200"
+    ),
+    "refused": case(
+        situation(task(), progress={1: Progress(refused="its manifest cannot be used: no")}),
+        "its manifest cannot be used",
+        "post it anew",
+    ),
+    "not fetched": case(
+        situation(
+            task(), progress={1: Progress(failures={"fetch": Failure("nobody has it", 2, 57.0)})}
+        ),
+        "could not be fetched: nobody has it",
+        "again in 7 s",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reason_comes_with_its_change(name: str) -> None:
+    s, why, change = CASES[name]
+    reasons = why_not(s, 1)
+
+    assert any(why in one.why and change in one.change for one in reasons), reasons
+    assert not any(isinstance(action, MakeCard) for action in for_offers(s))
+
+
+def test_task_that_is_not_there_is_named() -> None:
+    [reason] = why_not(situation(task()), 7)
+    assert reason.why == "there is no task 7"
+
+
+def test_task_that_we_are_in_is_no_offer() -> None:
+    [reason] = why_not(situation(OURS), 1)
+    assert reason.why == "we are in it"
+
+
+def test_task_that_is_not_fetched_yet_is_waited_for() -> None:
+    s = situation(task(), progress={})
+    [reason] = why_not(s, 1)
+    assert "not here yet" in reason.why
+    assert for_offers(s) == [Fetch(1)]
+
+
+def test_what_could_not_be_fetched_is_fetched_again_in_its_time() -> None:
+    failed = {1: Progress(failures={"fetch": Failure("nobody has it", 2, again_at=57.0)})}
+    assert for_offers(situation(task(), progress=failed, clock=56.0)) == []
+    assert for_offers(situation(task(), progress=failed, clock=57.0)) == [Fetch(1)]
+
+
+def test_room_is_missing_while_we_work_on_another() -> None:
+    """Such a task is fetched ahead, and not joined."""
+    s = situation(task(), others={2: OURS}, progress={})
+    reason, *_ = why_not(s, 1)
+    assert reason.change == "concurrency = 2, or wait until one is over"
+    assert for_offers(s) == [Fetch(1)]
+    assert for_offers(situation(task(), others={2: OURS})) == []
+
+
+def test_scored_tasks_are_for_every_class() -> None:
+    s = situation(task(env_class=b"d" * 32, policy=Kind.SCORE))
+    assert why_not(s, 1) == []
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    policy = Policy(concurrency=0, max_hours=1, max_stake=1, deny_requesters=(REQUESTER,))
+    assert len(why_not(situation(task(), policy=policy, is_paused=True), 1)) == 5
