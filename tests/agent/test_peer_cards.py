@@ -227,6 +227,8 @@ def test_an_endpoint_is_a_host_and_a_port(endpoint: str) -> None:
         CARD.data.replace(b'"task":7', b'"task":7.0'),
         CARD.data[:-1],
     ],
+    # By number: the card is another one in each process.
+    ids=map(str, range(12)),
 )
 def test_what_is_no_card_is_refused(data: bytes) -> None:
     with pytest.raises(CardError):

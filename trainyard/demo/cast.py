@@ -13,6 +13,8 @@ from trainyard.devnet.agents import Agent, password_file, start_agent
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import DEVNET_PARAMS
 
+# Who copies is an auditor; all others who cheat train, and alone, so that nobody stops them sooner.
+COPY = "copy"
 # What the accounts of the devnet are called on the screen.
 _TRAINERS = ("Walt", "Wanda")
 _POOL = ("Ada", "Bo", "Cleo", "Dan", "Eve")
@@ -35,12 +37,23 @@ class Cast:
         return [name for name in _TRAINERS if name in self.agents]
 
 
+def workers_with(cheat: str | None) -> int:
+    """How many train."""
+    return WORKERS if cheat in (None, COPY) else 1
+
+
+def cheater(cheat: str) -> str:
+    return _POOL[0] if cheat == COPY else _TRAINERS[0]
+
+
 @contextmanager
 def assembled(devnet: Devnet, *, cheat: str | None) -> Iterator[Cast]:
-    """Start all agents; they end with the block. With a cheat, Walt is the one."""
-    # An honest task needs auditors only; a dispute three referees beside them.
-    pool = _POOL[: AUDITS + (DEVNET_PARAMS.referees if cheat else 0)]
-    accounts = {name: f"worker-{n + 1}" for n, name in enumerate(_TRAINERS[:WORKERS])}
+    """Start all agents; they end with the block."""
+    # An honest trace needs auditors only; a dispute three referees beside them.
+    referees = 0 if cheat in (None, COPY) else DEVNET_PARAMS.referees
+    pool = _POOL[: AUDITS + referees]
+    trainers = _TRAINERS[: workers_with(cheat)]
+    accounts = {name: f"worker-{n + 1}" for n, name in enumerate(trainers)}
     accounts |= {name: f"auditor-{n + 1}" for n, name in enumerate(pool)}
     with ExitStack() as ending, ThreadPoolExecutor(len(accounts)) as starting:
         begun = {
@@ -57,13 +70,15 @@ def assembled(devnet: Devnet, *, cheat: str | None) -> Iterator[Cast]:
 
 
 def _start(devnet: Devnet, account: str, name: str, cheat: str | None) -> Agent:
-    if name in _POOL:
-        # Only drawn for duties.
-        settings = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond, "policy.concurrency": 0}
+    # Some are only drawn for duties, the others only train.
+    is_drawn = name in _POOL
+    settings = {
+        "policy.bond": 2 * DEVNET_PARAMS.seat_bond if is_drawn else 0,
+        "policy.concurrency": 0 if is_drawn else 1,
+    }
+    if cheat is None or name != cheater(cheat):
         return start_agent(devnet, account, settings)
-    if cheat is None or name != _TRAINERS[0]:
-        return start_agent(devnet, account)
-    return start_agent(devnet, account, command=partial(_cheating, cheat))
+    return start_agent(devnet, account, settings, command=partial(_cheating, cheat))
 
 
 def _cheating(cheat: str, home: Path) -> list[str]:

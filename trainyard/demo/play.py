@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trainyard.content.settings import open_content
-from trainyard.demo.cast import REQUESTER, Cast, assembled
+from trainyard.demo.cast import COPY, REQUESTER, Cast, assembled, cheater, workers_with
 from trainyard.demo.receipt import receipt_of
 from trainyard.demo.stage import Stage, live_of
 from trainyard.demo.task import add_manifest, terms_of
@@ -64,7 +64,7 @@ def _play(
         f"agents run for {', '.join(cast.agents)}" + (f"; Walt cheats: {cheat}" * bool(cheat))
     )
     content = open_content(devnet.content_settings)
-    manifest = add_manifest(content)
+    manifest = add_manifest(content, workers=workers_with(cheat))
     content.close()
     stage.say(
         f"MNIST and the manifest of LeNet-5 are content: {manifest.plan.steps} steps in "
@@ -81,7 +81,7 @@ def _play(
     if receipt is not None:
         receipt.write_text(json.dumps(document, indent=2) + "\n")
         stage.console.print(f"the receipt is in {receipt}")
-    _judge(task, cheat)
+    _judge(task, cast, requester, cheat)
 
 
 def _wait_for_register(cast: Cast, requester: Requester) -> None:
@@ -184,7 +184,12 @@ def _credit(requester: Requester, address: str) -> int:
     return 0 if account is None else account.credit
 
 
-def _judge(task: Task, cheat: str | None) -> None:
+def _judge(task: Task, cast: Cast, requester: Requester, cheat: str | None) -> None:
     """A market that pays for a cheat, or does not pay for work, is no market."""
-    if cheat is None and task.state is not TaskState.SETTLED:
-        raise DemoError(f"the honest task ended as {task.state.name}")
+    expected = TaskState.SETTLED if cheat in (None, COPY) else TaskState.FAILED
+    if task.state is not expected:
+        raise DemoError(f"the task ended as {task.state.name}, and not as {expected.name}")
+    if cheat is not None:
+        record = requester.book.account(cast.addresses[cheater(cheat)])
+        if not record.failed + record.audits_wrong:
+            raise DemoError(f"{cheater(cheat)} cheated, and it does not show in its record")
