@@ -91,7 +91,7 @@ def test_a_colluding_auditor_falls_with_its_worker_and_a_silent_referee_pays(
     cheat = arena.start("lazy", "lazy", takes=[requester.address])
     confirming = arena.person()
     arena.register(confirming)
-    number = arena.post(requester, challenge_for=500)
+    number = arena.post(requester, challenge_for=3600)
     arena.wait_for(number, TaskState.AUDITING)
     partner = ("collude", "--partner", str(cheat.home))
     colluder = arena.start("colluder", *partner, account=confirming)
@@ -206,7 +206,7 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
     """rule D2, rule D4: no auditor was drawn, so nothing was served before the accusation."""
     known = [people["plain"].address]
     accuser = arena.start("accuser", "false-challenge", takes=known, trains=False)
-    number = arena.post(people["plain"], audits=0, challenge_for=300)
+    number = arena.post(people["plain"], audits=0, challenge_for=3600)
     arena.wait("a dispute", lambda book: bool(book.tasks[number].disputes))
     task = arena.wait(
         "a verdict",
