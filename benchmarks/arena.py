@@ -105,7 +105,7 @@ class Arena:
         self._password = self.folder / "password"
         self._password.write_text(secrets.token_hex(8))
         self._password.chmod(0o600)
-        self._endpoints = Endpoints([net.url], chain_id=net.chain_id)
+        self._endpoints = Endpoints([net.url], chain_id=net.chain_id, timeout_s=_PATIENCE_S)
         self._store = self._open_store("looking")
         cursor = Cursor(self._endpoints, self._store, net.market, start=net.start_block)
         self._cursor, self._view = cursor, BookView()
