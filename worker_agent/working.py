@@ -1,5 +1,6 @@
 """Does on this machine what was decided: each piece in a process of its own, one at a time."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import OWN_PANEL, Policy, Terms
 from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
-from worker_agent.children import Children
+from worker_agent.children import Children, Done
 from worker_agent.faults import Moment
 from worker_agent.joining import has_card, make_card, read_card
 from worker_agent.progress import JOBS, RUN, Failure, Shelf
@@ -57,7 +58,7 @@ class Worksite:
             self._reach(Moment.AFTER_WORK)
             shelf = self._shelf(done.task)
             log = structlog.get_logger().bind(task_id=done.task, work=done.work)
-            reason = "" if done.status == 0 else done.said or f"it ended with status {done.status}"
+            reason = "" if done.status == 0 else _reason(done)
             if reason:
                 self.failures[done.work.partition("-")[0]] += 1
                 log.warning("failed", reason=reason)
@@ -226,6 +227,14 @@ class Worksite:
 
     def _shelf(self, task: int) -> Shelf:
         return Shelf(self._home.task(task))
+
+
+def _reason(done: Done) -> str:
+    """Why it failed, in its own words if it had any left."""
+    try:
+        return str(json.loads(done.said)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return done.said or f"it ended with status {done.status}"
 
 
 def _is_due(failure: Failure | None) -> bool:
