@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.market.yard import AUDITOR, TRAINER, Market
 from trainyard.chain.outbox import Fault
 from trainyard.devnet.agents import password_file
@@ -68,18 +66,15 @@ def test_worker_and_auditor_that_die_at_every_moment_lose_nothing(
         assert wanted <= reached
 
 
-@pytest.mark.parametrize("moment", [Fault.AFTER_JOURNAL, Moment.AFTER_WORK])
-def test_agent_by_the_command_dies_where_its_environment_says_and_goes_on(
-    yard: Market, moment: Fault | Moment
-) -> None:
+def test_agent_by_the_command_dies_where_its_environment_says_and_goes_on(yard: Market) -> None:
     manifest = yard.manifest(segments=2)
     worker = yard.name()
     before = yard.wealth(worker)
     task = yard.post(manifest, policy=Policy.REPLICATE, segments=0)
-    with yard.agent(worker, TRAINER, environment={VARIABLE: f"{moment.name}:1"}) as agent:
-        yard.wait(agent.child.ended.is_set)
-        assert agent.child.process.returncode == -9
-        assert yard.task(task) is not None
+    for moment in (Fault.AFTER_JOURNAL, Moment.AFTER_CARD, Moment.AFTER_WORK):
+        with yard.agent(worker, TRAINER, environment={VARIABLE: moment.name}) as agent:
+            yard.wait(agent.child.ended.is_set)
+            assert agent.child.process.returncode == -9, agent.child.epitaph()
     with yard.agent(worker, TRAINER) as agent:
         yard.settle(task, agent)
         after = yard.wealth(worker)

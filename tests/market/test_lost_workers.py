@@ -16,7 +16,7 @@ from trainyard.protocol.market import BURN_ADDRESS, TaskState
 
 _SEGMENTS = 8
 # Nobody audits here: what is computed is compared with a run of our own.
-_TERMS: dict[str, Any] = {"audits": 0, "min_audits": 0, "answer_for": 8, "train_for": 900}
+_TERMS: dict[str, Any] = {"audits": 0, "min_audits": 0, "answer_for": 12, "train_for": 900}
 _FAULT = ETHER * DEVNET_PARAMS.fault_bps // 10_000
 
 
@@ -102,8 +102,9 @@ def test_worker_that_never_comes_back_is_evicted_and_replaced_and_pays_for_it(
     assert roots == {root}
     assert kept >= 2
     told = [seen.event.name for seen in yard.events(task)]
-    assert told.count("SlotPinged") == told.count("SlotEvicted") == 1
-    assert "SlotPonged" not in told
+    assert told.count("SlotEvicted") == 1
+    # Who came instead may have been asked too, if it was slow to begin, and answered.
+    assert told.count("SlotPinged") - told.count("SlotPonged") == 1
     assert settled.slots[1].worker == yard.address(new.name)
     assert {name: after[name] - before[name] for name in after} == {
         lost.name: -_FAULT,

@@ -1,0 +1,207 @@
+"""What an agent stands on goes away for a while, or lies: it misses nothing, and is paid."""
+
+import json
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.chain_layer.proxy import Proxy, proxy_before
+from tests.integration.hostile_gateway import Fault, HostileGateway
+from tests.market.yard import TRAINER, Market
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.fetching import DirectFeed
+from trainyard.content.names import ContentPath
+from trainyard.content.reading import Walk
+from trainyard.devnet.agents import Agent
+from trainyard.devnet.options import ETHER
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.market import Policy, TaskState
+
+_REPLICATE: dict[str, Any] = {"policy": Policy.REPLICATE, "segments": 0}
+_LOOKS = 12
+# A clock that is five hours ahead, for the agent and all that it starts.
+_WRONG_CLOCK = """
+import time
+_right = time.time
+time.time = lambda: _right() + 5 * 3600
+"""
+
+
+@pytest.fixture
+def proxy(yard: Market) -> Iterator[Proxy]:
+    with proxy_before(yard.devnet.url) as one:
+        yield one
+
+
+def _through(proxy: Proxy) -> dict[str, object]:
+    return TRAINER | {"chain.endpoints": json.dumps([proxy.url])}
+
+
+def _said(agent: Agent, event: str, **about: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (agent.home / "agent.log").read_text().splitlines()]
+    wanted = {"event": event, **about}
+    return [line for line in lines if wanted.items() <= line.items()]
+
+
+class _Outage:
+    """Something is wrong until the agent has noticed."""
+
+    def __init__(self, yard: Market, proxy: Proxy, agent: Agent) -> None:
+        self._yard, self._proxy, self._agent = yard, proxy, agent
+
+    def is_told(self, event: str = "waiting", times: int = 1, **about: str) -> None:
+        before = len(_said(self._agent, event, **about))
+        self._yard.wait(
+            lambda: len(_said(self._agent, event, **about)) >= before + times, self._agent
+        )
+
+    def is_looked_at(self, times: int = _LOOKS) -> None:
+        """Until the agent has asked for the head so often that it must have noticed."""
+        before = len(self._proxy.asked)
+        self._yard.wait(lambda: len(self._proxy.asked) >= before + times, self._agent)
+
+
+def _blocks(yard: Market, manifest: Manifest) -> dict[Cid, bytes]:
+    """All that a worker has to fetch."""
+    path = ContentPath.parse(manifest.data.train.path)
+    feed = DirectFeed(yard.content.fetcher)
+    found = {
+        cid: bytes(block) for cid, block, _ in Walk(feed, yard.content.limits).blocks(path.root)
+    }
+    return found | {Cid(Codec.RAW, manifest.digest): manifest.canonical}
+
+
+def test_bad_endpoints_a_halted_chain_bad_content_and_a_wrong_clock(
+    yard: Market, proxy: Proxy, tmp_path: Path
+) -> None:
+    manifest = yard.manifest(segments=2)
+    worker = yard.name()
+    before = yard.wealth(worker)
+    (tmp_path / "sitecustomize.py").write_text(_WRONG_CLOCK)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with HostileGateway(_blocks(yard, manifest), Fault.FLIPPED) as gateway:
+        settings = _through(proxy) | {
+            "content.store": json.dumps(str(tmp_path / "store")),
+            "content.gateways": json.dumps([gateway.address]),
+        }
+        proxy.status, proxy.headers = 429, {"Retry-After": "1"}
+        with yard.agent(worker, settings, environment={"PYTHONPATH": path}) as agent:
+            outage = _Outage(yard, proxy, agent)
+            yard.wait((agent.home / "agent.log").exists, agent)
+            outage.is_told(times=2)
+            proxy.status, proxy.headers = 200, {}
+            yard.wait_for_workers(agent)
+
+            task = yard.post(manifest, **_REPLICATE)
+            outage.is_told("failed", work="fetch")
+            gateway.fault = Fault.RESET
+            outage.is_told("failed", work="fetch")
+            gateway.fault = Fault.NONE
+            yard.wait_for(task, TaskState.RUNNING, agents=(agent,))
+
+            proxy.change = _without_logs
+            yard.requester.send("deposit", yard.requester.calls.deposit(1, value=1))
+            outage.is_told()
+            proxy.change = _Stale()
+            outage.is_looked_at()
+            proxy.change = lambda method, params, answer: answer
+            proxy.body = b"<html>bad gateway</html>"
+            outage.is_told(times=2)
+            proxy.body = None
+            yard.devnet.chain.request("evm_setIntervalMining", 0)
+            outage.is_looked_at()
+            yard.devnet.chain.request("evm_setIntervalMining", 1)
+
+            yard.settle(task, agent)
+            after = yard.wealth(worker)
+            failures = _said(agent, "failed")
+
+    assert after[worker] - before[worker] == ETHER
+    assert "another hash" in failures[0]["reason"]
+    assert {failure["work"] for failure in failures} == {"fetch"}
+
+
+def _without_logs(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """A node that says that nothing happened."""
+    return answer | {"result": []} if method == "eth_getLogs" else answer
+
+
+class _Stale:
+    """A node whose head stands still."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def __call__(self, method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+        if method != "eth_blockNumber" and "latest" not in params:
+            return answer
+        known = self._known.setdefault(f"{method} {params}", answer)
+        return known | {"id": answer["id"]}
+
+
+def test_full_disk_of_the_agent_and_of_its_worker(yard: Market, proxy: Proxy) -> None:
+    """To the one that writes, a limit on files and a full disk are the same: an error."""
+    manifest = yard.manifest(segments=2)
+    worker = yard.name()
+    before = yard.wealth(worker)
+    with yard.agent(worker, _through(proxy)) as agent:
+        outage = _Outage(yard, proxy, agent)
+        yard.wait_for_workers(agent)
+        _limit_files([agent.child.pid], 1)
+        task = yard.post(manifest, **_REPLICATE)
+        outage.is_looked_at(3 * _LOOKS)
+        _limit_files([agent.child.pid], resource.RLIM_INFINITY)
+        live = agent.home / "tasks" / str(task) / "live.json"
+        yard.wait(live.exists, agent)
+        _limit_files([one.pid for one in _below(agent)], 1)
+        outage.is_told("failed", work="train")
+        yard.settle(task, agent)
+        after = yard.wealth(worker)
+        [failure] = _said(agent, "failed", work="train")
+
+    assert "File too large" in failure["reason"]
+    assert after[worker] - before[worker] == ETHER
+
+
+def _below(agent: Agent) -> list[psutil.Process]:
+    return psutil.Process(agent.child.pid).children(recursive=True)
+
+
+def _limit_files(pids: list[int], size: int) -> None:
+    for pid in pids:
+        hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def test_claim_that_falls_out_of_the_chain_is_made_again(yard: Market) -> None:
+    """Deeper than the agent waits for: what it had done with is taken up again."""
+    manifest = yard.manifest(segments=2)
+    worker = yard.name()
+    before = yard.wealth(worker)
+    chain = yard.devnet.chain
+    with yard.agent(worker, TRAINER) as agent:
+        yard.wait_for_workers(agent)
+        task = yard.post(manifest, **_REPLICATE)
+        yard.wait_for(task, TaskState.RUNNING, agents=(agent,))
+        known, nonce = chain.request("evm_snapshot"), yard.nonce(worker)
+        yard.settle(task, agent)
+        sent = yard.nonce(worker)
+        # As deep as nothing is looked at any more.
+        settled = chain.head().ref.number
+        yard.wait(lambda: chain.head().ref.number >= settled + 3, agent)
+
+        chain.request("evm_revert", known)
+        chain.request("anvil_dropAllTransactions")
+        assert yard.nonce(worker) == nonce
+        yard.wait(lambda: yard.state(task) is not TaskState.SETTLED, agent)
+        yard.settle(task, agent)
+        yard.wait(lambda: yard.nonce(worker) == sent, agent)
+        after = yard.wealth(worker)
+
+    assert sent > nonce
+    assert after[worker] - before[worker] == ETHER
