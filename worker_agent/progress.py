@@ -19,8 +19,8 @@ TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json",
 # What we found wrong in what was computed together.
 WRONG = "wrong.json"
 RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
-# After a failure the same work is tried again later, and later still.
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 300.0
+# After a failure the same work is tried again later, and later still; but windows are not long.
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
