@@ -63,6 +63,8 @@ class Stop:
     reason: str
     # Work that goes on.
     spared: tuple[str, ...] = ()
+    # What ends; all of it, if nothing is named.
+    works: tuple[str, ...] = ()
 
 
 Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop

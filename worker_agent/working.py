@@ -167,7 +167,7 @@ class Worksite:
     @perform.register
     def _(self, action: Stop, book: Book) -> None:
         for work in self._children.of(action.task):
-            if work in action.spared:
+            if work in action.spared or (action.works and work not in action.works):
                 continue
             structlog.get_logger().info(
                 "stopped", task_id=action.task, work=work, reason=action.reason

@@ -17,7 +17,7 @@ _CLAIM = (2**32 - 2, 0)
 def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
     found = slots_of(task, s.me)
     if not found:
-        return []
+        return _without_slot(s, number)
     slot = found[0]
     if task.state in ENDED:
         return _over(s, number, task, slot)
@@ -32,6 +32,13 @@ def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
             return _open(s, number, task, slot)
         case _:
             return []
+
+
+def _without_slot(s: Situation, number: int) -> list[Action]:
+    """Who was evicted, or whose joining fell out of the chain, does not train on."""
+    if s.of(number).card is None:
+        return []
+    return [Stop(number, "we hold no slot of it", works=("train",))]
 
 
 def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
