@@ -264,7 +264,7 @@ class _AsyncRun:
                 await plane.ask(slot, "standing", timeout_s=_ASK_S)
             )
         except (TrainyardError, ValidationError):
-            silent.setdefault(slot, time.time())
+            silent.setdefault(slot, time.monotonic())
             return None
         silent.pop(slot, None)
         return standing

@@ -185,7 +185,7 @@ class Follower:
             self._reason = ""
         except (PeerError, StateError) as error:
             if isinstance(error, PeerError) and not isinstance(error, PeerRefusedError):
-                self.task.live.silent.setdefault(leader, time.time())
+                self.task.live.silent.setdefault(leader, time.monotonic())
             if str(error) != self._reason:
                 structlog.get_logger().info("waits for the leader", reason=str(error))
             self._reason = str(error)

@@ -141,7 +141,7 @@ class Leader:
     def _hear_silence(self, slot: int, is_silent: bool) -> None:
         silent = self._task.live.silent
         if is_silent:
-            silent.setdefault(slot, time.time())
+            silent.setdefault(slot, time.monotonic())
         else:
             silent.pop(slot, None)
 
