@@ -18,16 +18,15 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainyard.engine.addresses import Addresses
-from trainyard.engine.errors import RunError
-from trainyard.engine.journal import Entry, Journal, held
-from trainyard.engine.limits import most_state_bytes
+from trainyard.engine.journal import Journal
 from trainyard.engine.scoring import MOST_SCORE_BYTES, SCORE, Score
-from trainyard.engine.state import State
 from trainyard.engine.worker import Job
 from trainyard.protocol.errors import PermanentError, TrainyardError
+from worker_agent.peers.errors import PeerError
 from worker_agent.peers.inner import FIRST_PORT, Config, async_ports
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.child import LostPeerError, Worker
+from worker_agent.runner.copying import copy_run, count_states
 from worker_agent.runner.meeting import open_plane, sockets_of
 from worker_agent.runner.task import Task
 from worker_agent.runner.waiting import first_of
@@ -35,7 +34,7 @@ from worker_agent.runner.waiting import first_of
 _POLL_S = 0.25
 _ASK_S = 10.0
 _MOST_LOSSES = 20
-_CONFIG, _WORKER, _DESK = "peers.json", "worker", "desk"
+_CONFIG, _WORKER = "peers.json", "worker"
 
 
 class Standing(BaseModel):
@@ -87,8 +86,8 @@ class _AsyncRun:
                 task.end()
                 return True
             except LostPeerError as error:
-                losses = losses + 1 if self._count() == known else 1
-                known = self._count()
+                losses = losses + 1 if count_states(self._task.run) == known else 1
+                known = count_states(self._task.run)
                 structlog.get_logger().warning("begins anew", reason=str(error), losses=losses)
                 if losses >= _MOST_LOSSES:
                     raise PermanentError(
@@ -106,8 +105,8 @@ class _AsyncRun:
                 break
             await asyncio.sleep(_POLL_S)
         best = max(found, key=lambda slot: found[slot].states)
-        if found[best].states > self._count():
-            await self._copy(plane, best, found[best].states)
+        if found[best].states > count_states(self._task.run):
+            await copy_run(self._task, plane, best, found[best].states)
 
     async def _standings(self, plane: PeerPlane) -> dict[int, Standing]:
         others = [slot for slot in range(self._task.workers) if slot != self._slot]
@@ -124,15 +123,15 @@ class _AsyncRun:
             while True:
                 standing = await self._ask(plane, leader)
                 if standing is not None and standing.has_ended:
-                    await self._take_result(plane, leader, standing.states)
-                    return True
+                    if await self._take_result(plane, leader, standing.states):
+                        return True
                 if working is not None and working.done():
                     working.result()
                 if standing is not None and standing.leader not in ("", name):
                     await _ended(working)
                     name = standing.leader
                     working = asyncio.create_task(self._work(leader))
-                if standing is not None and standing.states > self._count():
+                if standing is not None and standing.states > count_states(self._task.run):
                     await self._try_to_copy(plane, leader, standing.states)
                 await asyncio.sleep(_POLL_S)
         finally:
@@ -150,63 +149,28 @@ class _AsyncRun:
                 await asyncio.sleep(min(0.25 * losses, 5.0))
         raise PermanentError(f"the worker was lost {losses} times")
 
-    async def _take_result(self, plane: PeerPlane, leader: int, count: int) -> None:
+    async def _take_result(self, plane: PeerPlane, leader: int, count: int) -> bool:
         """The whole run and its score, which the agent computes again before it signs for it."""
-        await self._copy(plane, leader, count)
+        task = self._task
+        if not await self._try_to_copy(plane, leader, count):
+            return False
+        if count_states(task.run) != task.manifest.plan.segments + 1:
+            raise PermanentError(f"worker {leader} says that a run has ended which has not")
         data = await plane.ask(leader, "score", timeout_s=_ASK_S, most_bytes=MOST_SCORE_BYTES)
         score = Score.read(data, f"worker {leader}")
-        score.claimed_for(Journal.read(self._task.run).entries[-1].state).save(self._task.run)
-        if self._count() != self._task.manifest.plan.segments + 1:
-            raise PermanentError(f"worker {leader} says that a run has ended which has not")
-        self._task.end()
+        score.claimed_for(Journal.read(task.run).entries[-1].state).save(task.run)
+        task.end()
+        return True
 
-    async def _try_to_copy(self, plane: PeerPlane, leader: int, count: int) -> None:
+    async def _try_to_copy(self, plane: PeerPlane, leader: int, count: int) -> bool:
         try:
-            await self._copy(plane, leader, count)
-        except TrainyardError as error:
+            await copy_run(self._task, plane, leader, count)
+        except PeerError as error:
             structlog.get_logger().info("cannot copy", reason=str(error))
+            return False
+        return True
 
-    # The run
-
-    async def _copy(self, plane: PeerPlane, slot: int, count: int) -> None:
-        """Have the first `count` states as the worker of `slot` has them."""
-        most = most_state_bytes(self._task.manifest)
-        desk = self._task.shelf.path(_DESK)
-        desk.mkdir(exist_ok=True)
-        with held(self._task.run):
-            journal = Journal.open(self._task.run, self._task.manifest.canonical)
-            while journal.entries and not await self._is_theirs(plane, slot, journal.entries[-1]):
-                journal.rewind(len(journal.entries) - 1)
-            for number in range(len(journal.entries), count):
-                entry = await self._entry(plane, slot, number)
-                path = desk / f"{number}"
-                body = json.dumps(number).encode()
-                try:
-                    await plane.fetch(slot, "state", body, path, most_bytes=most)
-                    state = await asyncio.to_thread(State.load, path)
-                finally:
-                    path.unlink(missing_ok=True)
-                if state.hash.hex() != entry.state or entry.number != number:
-                    raise PermanentError(f"worker {slot} sent another state than it named")
-                await asyncio.to_thread(journal.append, entry, state)
-        self._task.live.states = self._count()
-
-    async def _is_theirs(self, plane: PeerPlane, slot: int, entry: Entry) -> bool:
-        return (await self._entry(plane, slot, entry.number)).state == entry.state
-
-    async def _entry(self, plane: PeerPlane, slot: int, number: int) -> Entry:
-        try:
-            return Entry.model_validate_json(
-                await plane.ask(slot, "entry", json.dumps(number).encode(), timeout_s=_ASK_S)
-            )
-        except ValidationError as error:
-            raise PermanentError(f"worker {slot} names a state that is none") from error
-
-    def _count(self) -> int:
-        try:
-            return len(Journal.read(self._task.run).entries)
-        except RunError:
-            return 0
+    # The processes of this machine
 
     def _worker(self, leader: int) -> Worker:
         """The worker of this machine, and who leads if that is here too."""
@@ -272,7 +236,9 @@ class _AsyncRun:
     async def _answer(self, slot: int, kind: str, body: bytes) -> bytes | Path:
         task = self._task
         if kind == "standing":
-            standing = Standing(leader=self._name, states=self._count(), has_ended=task.has_ended)
+            standing = Standing(
+                leader=self._name, states=count_states(self._task.run), has_ended=task.has_ended
+            )
             return standing.model_dump_json().encode()
         if kind == "score" and task.has_ended:
             return (task.run / SCORE).read_bytes()

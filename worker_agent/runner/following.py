@@ -61,15 +61,15 @@ class Follower:
     async def follow(self, leader: int) -> bool:
         """Take the decisions of the worker of slot `leader` until all rounds are done."""
         try:
-            while True:
+            while not self.log.is_complete:
                 with self._patient(leader):
                     await self._agree(leader)
                     while await self.take_decision(leader):
                         pass
                     await self._enter_all()
-                    if self.log.is_complete:
-                        return True
+                    continue
                 await asyncio.sleep(_PAUSE_S)
+            return True
         finally:
             if self._entering is not None:
                 self._entering.cancel()

@@ -64,6 +64,8 @@ class _RoundsRun:
     async def _compute_and_serve(self, plane: PeerPlane) -> bool:
         if self._task.has_ended:
             self._log = self._open_log()
+            # As it was when it ended, whoever has come since.
+            sum_up_signers(self._task.run, self._task.manifest)
         else:
             await self._compute(plane)
         # The others may still need our states; the agent ends this when they do not.
