@@ -122,9 +122,9 @@ class _AsyncRun:
         try:
             while True:
                 standing = await self._ask(plane, leader)
-                if standing is not None and standing.has_ended:
-                    if await self._take_result(plane, leader, standing.states):
-                        return True
+                has_ended = standing is not None and standing.has_ended
+                if has_ended and await self._take_result(plane, leader):
+                    return True
                 if working is not None and working.done():
                     working.result()
                 if standing is not None and standing.leader not in ("", name):
@@ -149,13 +149,11 @@ class _AsyncRun:
                 await asyncio.sleep(min(0.25 * losses, 5.0))
         raise PermanentError(f"the worker was lost {losses} times")
 
-    async def _take_result(self, plane: PeerPlane, leader: int, count: int) -> bool:
+    async def _take_result(self, plane: PeerPlane, leader: int) -> bool:
         """The whole run and its score, which the agent computes again before it signs for it."""
         task = self._task
-        if not await self._try_to_copy(plane, leader, count):
+        if not await self._try_to_copy(plane, leader, task.manifest.plan.segments + 1):
             return False
-        if count_states(task.run) != task.manifest.plan.segments + 1:
-            raise PermanentError(f"worker {leader} says that a run has ended which has not")
         data = await plane.ask(leader, "score", timeout_s=_ASK_S, most_bytes=MOST_SCORE_BYTES)
         score = Score.read(data, f"worker {leader}")
         score.claimed_for(Journal.read(task.run).entries[-1].state).save(task.run)
