@@ -116,7 +116,7 @@ class Person:
 
 
 def replicate(**given: Any) -> Terms:
-    kept = {
+    kept: dict[str, Any] = {
         "manifest": b"m" * 32,
         "env_class": CLASS,
         "policy": Policy.REPLICATE,

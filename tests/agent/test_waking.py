@@ -40,7 +40,7 @@ def test_agent_that_hardly_ever_looks_is_woken_by_blocks(market: Scene) -> None:
 
     def is_seen() -> bool:
         market.devnet.chain.mine()
-        return head(market, agent) > before
+        return bool(head(market, agent) > before)
 
     wait_until(is_seen)
     [listener] = listeners(agent)
