@@ -7,6 +7,7 @@ from typing import Any
 
 from trainyard.protocol.errors import PermanentError, TransientError
 from worker_agent.control import address_of
+from worker_agent.locking import holder_in
 from worker_agent.settings import Home
 
 # Between two looks at the chain it answers at once; a look at a dead endpoint takes its time.
@@ -35,9 +36,7 @@ def ask(home: Home, what: str, *, timeout_s: float = _TIMEOUT_S, **values: Any) 
             connection.sendall(line)
             answer = _read(connection, deadline)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
-        raise NoAgentError(
-            f"no agent runs in {home.folder}: start one with 'trainyard worker run'"
-        ) from None
+        raise NoAgentError(_why_nobody(home)) from None
     except (TimeoutError, ConnectionError):
         raise NoAgentError(
             f"the agent in {home.folder} does not answer: see {home.log} for what it does"
@@ -45,6 +44,13 @@ def ask(home: Home, what: str, *, timeout_s: float = _TIMEOUT_S, **values: Any) 
     if "error" in answer:
         raise AgentRefusedError(str(answer["error"]))
     return answer
+
+
+def _why_nobody(home: Home) -> str:
+    holder = holder_in(home)
+    if holder is not None:
+        return f"the agent with pid {holder.pid} is starting or ending: ask again in a moment"
+    return f"no agent runs in {home.folder}: start one with 'trainyard worker run'"
 
 
 def _connect(connection: socket.socket, home: Home, deadline: float) -> None:

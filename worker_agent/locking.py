@@ -70,6 +70,11 @@ def holder_of(address: str, home: Home) -> Holder | None:
     return _holder(key_folder(address) / _LOCK) or _holder(home.folder / _LOCK)
 
 
+def holder_in(home: Home) -> Holder | None:
+    """The agent that has the folder now, if one does."""
+    return _holder(home.folder / _LOCK)
+
+
 def _holder(path: Path) -> Holder | None:
     try:
         handle = os.open(path, os.O_RDONLY)

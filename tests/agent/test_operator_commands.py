@@ -4,18 +4,24 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from eth_utils.address import to_checksum_address
 
 from tests.agent.operators import CLASS, NOBODY, Scene, bonded, free_port, scene, wait_until
 from trainyard.devnet.agents import Agent, start_agent
 from trainyard.devnet.options import DEVNET_PARAMS, ETHER
 from worker_agent.settings import Home
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +48,11 @@ def agent(market: Scene, metrics_port: int) -> Agent:
 def _account(market: Scene, home: Path) -> dict[str, object]:
     account = market.worker("status", home)["account"]
     return account or {"is_in_pool": False}
+
+
+def _page(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        return str(answer.read().decode())
 
 
 class TestRunning:
@@ -97,12 +108,8 @@ class TestRunning:
         wait_until(why)
         assert market.worker("tasks", agent.home) == {"tasks": []}
 
-    def test_metrics_are_there_and_every_name_of_the_dashboard_is(
-        self, agent: Agent, metrics_port: int
-    ) -> None:
-        page = f"http://127.0.0.1:{metrics_port}/metrics"
-        with urllib.request.urlopen(page, timeout=20) as answer:
-            text = answer.read().decode()
+    def test_metrics_tell_how_it_is(self, agent: Agent, metrics_port: int) -> None:
+        text = _page(metrics_port)
         values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
 
         assert float(values["trainyard_head"]) > 0
@@ -112,6 +119,19 @@ class TestRunning:
         assert float(values["trainyard_events_total"]) > 0
         assert values["trainyard_is_in_pool"] == "1.0"
 
+    @pytest.mark.parametrize("name", ["alerts.yaml", "grafana.json"])
+    def test_what_dashboard_and_alerts_name_is_there(
+        self, agent: Agent, metrics_port: int, name: str
+    ) -> None:
+        text = (ROOT / "docs" / "operations" / name).read_text()
+        named = set(re.findall(r"\btrainyard_[a-z_]+", text))
+        # Counters are declared without their ending.
+        told = set(re.findall(r"^# TYPE (trainyard_[a-z_]+)", _page(metrics_port), re.MULTILINE))
+
+        assert named
+        assert named - told == set()
+        yaml.safe_load(text)
+
     def test_metrics_answer_nothing_else(self, agent: Agent, metrics_port: int) -> None:
         for path, data, code in (("secret", None, 404), ("metrics", b"x", 405)):
             with pytest.raises(urllib.error.HTTPError) as caught:
@@ -119,15 +139,15 @@ class TestRunning:
             assert caught.value.code == code
             caught.value.close()
 
-    def test_withdrawal_is_the_running_agents(self, market: Scene, agent: Agent) -> None:
+    def test_withdrawal_of_nothing_is_refused_by_the_agent(
+        self, market: Scene, agent: Agent
+    ) -> None:
         address = str(market.devnet.accounts["worker-1"].address)
         code, _, err = market.command.run(
             "worker", "withdraw", "--home", agent.home, "--to", NOBODY
         )
         assert code == 1
         assert f"the credit of {address} is 0" in err
-        # Somebody's deposit for it would be its own; so it fails a task and gets its stake back.
-        assert market.worker("status", agent.home)["transactions"]["pending"] == 0
 
     def test_logs_can_be_read_by_people_and_by_task(self, market: Scene, agent: Agent) -> None:
         assert "started" in market.text("logs", agent.home, "-n", "1000")
@@ -242,6 +262,23 @@ class TestNotRunning:
 
 
 class TestEnding:
+    def test_running_agent_sends_what_is_withdrawn(self, market: Scene) -> None:
+        requester, worker = market.person("requester"), market.person("worker-4")
+        worker.send(worker.calls.register(b"p" * 32, CLASS, 0))
+        worker.train(requester.post())
+        agent = market.agent("worker-4")
+        wait_until(lambda: market.worker("status", agent.home)["running"])
+        wait_until(lambda: (market.worker("status", agent.home)["account"] or {}).get("credit"))
+        part = market.worker("withdraw", agent.home, "--to", NOBODY, "--amount", "7")
+        rest = market.worker("withdraw", agent.home, "--to", NOBODY)
+
+        assert (part["amount"], part["to"]) == (7, to_checksum_address(NOBODY))
+        assert part["block"] is not None
+        assert rest["amount"] == ETHER + ETHER // 10 - 7
+        balance = market.devnet.chain.request("eth_getBalance", NOBODY, "latest")
+        assert int(balance, 16) == ETHER + ETHER // 10
+        assert market.worker("tasks", agent.home)["tasks"][0]["state"] == "settled"
+
     def test_pause_survives_a_kill_and_drain_ends_in_order(self, market: Scene) -> None:
         """A bonded agent first sees to it that nobody draws it any more."""
         agent = market.agent("worker-3", **bonded())

@@ -42,5 +42,5 @@ class Trainyard:
     def document(self, *arguments: str | Path, stdin: str = "") -> Any:
         """What it prints with --json, and nothing else."""
         code, out, err = self.run(*arguments, "--json", stdin=stdin)
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, ""), out
         return json.loads(out)

@@ -11,6 +11,7 @@ from worker_agent.commands.options import HomeOption, Json, home_at
 if TYPE_CHECKING:
     from trainyard.engine.checkup import Checkup
     from worker_agent.checkup import AgentCheckup
+    from worker_agent.settings import Home
 
 
 def doctor(
@@ -40,9 +41,31 @@ def doctor(
             output.note("calibrating, which takes some seconds the first time")
             body = examine(place.folder, fresh=fresh)
             found.problems.extend(body.problems)
+            if body.environment_class is not None:
+                found.found["speed"] = _speed(place, fresh)
         output.result(_document(found, body), _lines(found, body))
         if any(problem.needed for problem in found.problems):
             raise typer.Exit(ExitCode.FAILED)
+
+
+def _speed(home: "Home", fresh: bool) -> dict[str, Any]:
+    """Measured now, if it never was or is to be again; estimates for tasks rest on it."""
+    from datetime import UTC, datetime
+
+    from worker_agent.speed import measure_speed, measured_speed, speeds
+
+    speed = measure_speed(home.speed) if fresh else measured_speed(home.speed)
+    at = datetime.fromtimestamp(speed.measured_at, UTC)
+    return {
+        "measured_at": f"{at:%Y-%m-%d %H:%M} UTC",
+        "threads": {
+            one.threads: {
+                "least_step_s": round(one.step_s["least"], 5),
+                "operations_per_s": {kind: round(value) for kind, value in speeds(one).items()},
+            }
+            for one in speed.paces
+        },
+    }
 
 
 def _document(found: "AgentCheckup", body: "Checkup | None") -> dict[str, Any]:
@@ -70,6 +93,13 @@ def _machine(body: "Checkup") -> dict[str, Any]:
 def _lines(found: "AgentCheckup", body: "Checkup | None") -> list[str]:
     shown = {name: value for name, value in found.found.items() if not isinstance(value, dict)}
     shown |= {f"endpoint {name}": state for name, state in found.found["endpoints"].items()}
+    if (speed := found.found.get("speed")) is not None:
+        shown["speed measured"] = speed["measured_at"]
+        for threads, one in speed["threads"].items():
+            kinds = ", ".join(
+                f"{kind} {value / 1e9:.1f} G/s" for kind, value in one["operations_per_s"].items()
+            )
+            shown[f"  {threads} threads"] = f"{one['least_step_s'] * 1e3:.1f} ms a step; {kinds}"
     for name, value in (_machine(body) if body is not None else {}).items():
         is_size = name.endswith("_bytes")
         shown[name.removesuffix("_bytes")] = size_text(value) if is_size else value

@@ -1,0 +1,72 @@
+"""What docs/operations.md tells operators to type is there, and works as they would type it."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from click import Group
+from click.core import Command
+
+import tests.quiet_web3  # noqa: F401
+from tests.market.command import Trainyard
+from trainyard.cli.app import app
+from trainyard.content.lifeline import dying_with_parent
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "operations.md").read_text()
+[LINES] = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+_FENCED = " ".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)).replace("\\\n", " ")
+COMMANDS = sorted(
+    {
+        " ".join(found.split())
+        for found in (
+            *re.findall(r"`(trainyard [^`]+)`", TEXT),
+            *re.findall(r"[$#] (trainyard [^\n]+)", _FENCED),
+        )
+    }
+)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_and_its_options_are_there(line: str) -> None:
+    command: Command = typer.main.get_command(app)
+    for word in shlex.split(line)[1:]:
+        if isinstance(command, Group) and not word.startswith("-"):
+            found = command.get_command(typer.Context(command), word)
+            assert found is not None, f"{word} in {line}"
+            command = found
+        elif word.startswith("-"):
+            options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+            assert word in options, f"{word} in {line}"
+
+
+def test_new_operator_gets_a_worker_by_the_lines_of_the_guide(tmp_path: Path) -> None:
+    shim = tmp_path / "bin" / "trainyard"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m trainyard "$@"\n')
+    shim.chmod(0o755)
+    environment = Trainyard(tmp_path).environment
+    environment["PATH"] = f"{shim.parent}:{environment['PATH']}"
+    environment["PYTHONPATH"] = str(ROOT)
+    # Where a line fails, nothing of it stays behind.
+    script = f"set -eu\ntrap 'trainyard devnet down >&2' EXIT\n{LINES}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        preexec_fn=dying_with_parent(),
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "agent      running" in done.stdout
+    assert "the agent is paused" in done.stdout
+    assert "it has ended" in done.stdout
+    assert "drained" in (tmp_path / "worker" / "agent.log").read_text()
