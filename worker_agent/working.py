@@ -1,10 +1,12 @@
 """Does on this machine what was decided: each piece in a process of its own, one at a time."""
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -26,6 +28,9 @@ from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
 from worker_agent.work import AnswerJob, CardsJob, FetchJob, SealJob
 from worker_agent.work import Job as WorkJob
+
+# Less than that is left when nothing more can be written.
+_NO_ROOM_BYTES = 64 << 10
 
 
 class Worksite:
@@ -58,7 +63,7 @@ class Worksite:
             self._reach(Moment.AFTER_WORK)
             shelf = self._shelf(done.task)
             log = structlog.get_logger().bind(task_id=done.task, work=done.work)
-            reason = "" if done.status == 0 else _reason(done)
+            reason = "" if done.status == 0 else reason_of(done, self._home.folder)
             if reason:
                 self.failures[done.work.partition("-")[0]] += 1
                 log.warning("failed", reason=reason)
@@ -229,8 +234,10 @@ class Worksite:
         return Shelf(self._home.task(task))
 
 
-def _reason(done: Done) -> str:
-    """Why it failed, in its own words if it had any left."""
+def reason_of(done: Done, folder: Path) -> str:
+    """Why work failed, in its own words if it had any left; on a full disk nobody has."""
+    if shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
+        return f"the disk of {folder} is full: make room, and it goes on by itself"
     try:
         return str(json.loads(done.said)["reason"])
     except (ValueError, KeyError, TypeError):

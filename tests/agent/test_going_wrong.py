@@ -125,3 +125,34 @@ def test_log_on_a_full_disk_costs_a_line_and_nothing_else(tmp_path: Path) -> Non
     for name in ("agent.log", "shown"):
         lines = (tmp_path / name).read_text().splitlines()
         assert [json.loads(line)["event"] for line in lines] == ["one", "three"]
+
+
+_FULL = """
+import sys
+from pathlib import Path
+from worker_agent.children import Done
+from worker_agent.working import reason_of
+folder = Path(sys.argv[1])
+with open(folder / "large", "wb", buffering=0) as file:
+    try:
+        while True:
+            file.write(bytes(4096))
+    except OSError:
+        pass
+print(reason_of(Done(1, "train", 1, "T"), folder))
+"""
+
+
+def test_full_disk_is_named_as_what_made_work_fail(tmp_path: Path) -> None:
+    """A small disk of our own, in a name space that ends with the process."""
+    alone = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"]
+    mounted = 'mount -t tmpfs -o size=1M none "$1" && exec "$2" -W ignore -c "$3" "$1"'
+    command = [*alone, "sh", "-c", mounted, "sh", str(tmp_path), sys.executable, _FULL]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this machine gives nobody name spaces")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == (
+        f"the disk of {tmp_path} is full: make room, and it goes on by itself\n"
+    ), done.stderr
+    assert list(tmp_path.iterdir()) == []
