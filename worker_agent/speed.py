@@ -1,13 +1,16 @@
 """How long a task takes here: what it has to compute, by what this machine was measured to do."""
 
+import fcntl
 import math
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from trainyard.engine.classes import cache_folder
 from trainyard.engine.journal import write_whole
 from trainyard.engine.pacing import Paces, measure_paces, pacing_manifest
 from trainyard.protocol.manifest import Manifest
@@ -18,6 +21,8 @@ _PASSES = 3
 _START_S = 10.0
 # What each step of workers together waits for the others: a guess, since nobody has met them yet.
 _EXCHANGE_S = 0.01
+# What each further thread adds to the speed of one: a guess.
+_THREAD_GAIN = 0.7
 _RECURRENT = ("LSTM", "GRU", "SimpleRNN", "Bidirectional")
 _KINDS = ("convolution", "product", "recurrence")
 # Below it, a difference of two measurements is noise.
@@ -25,17 +30,17 @@ _LEAST_S = 1e-5
 
 
 class Speed(BaseModel):
-    """What was measured, and when; by the number of threads."""
+    """What was measured with one thread, and when."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     measured_at: float
-    paces: tuple[Paces, ...]
+    cores: int
+    paces: Paces
 
-    def of(self, threads: int) -> Paces:
-        """For a task of so many threads: the nearest number that was measured, from below."""
-        fitting = [one for one in self.paces if one.threads <= threads]
-        return max(fitting, key=lambda one: one.threads, default=self.paces[0])
+    def gain(self, threads: int) -> float:
+        """How much quicker a task of so many threads computes: a guess."""
+        return 1 + _THREAD_GAIN * (min(threads, self.cores) - 1)
 
 
 def operations(manifest: Manifest) -> dict[str, float]:
@@ -49,19 +54,35 @@ def operations(manifest: Manifest) -> dict[str, float]:
 def estimate_hours(manifest: Manifest, speed: Speed) -> float:
     """For one worker, whose part is one of as many as there are workers."""
     training = manifest.training
-    paces = speed.of(training.threads)
+    paces, gain = speed.paces, speed.gain(training.threads)
     share = training.batch / training.workers
     step_s = paces.step_s["least"]
     for kind, per_record in operations(manifest).items():
-        step_s += per_record * share / _speed(paces, kind)
+        step_s += per_record * share / (_speed(paces, kind) * gain)
     if training.workers > 1:
         step_s += _EXCHANGE_S
     return (step_s * manifest.plan.steps + paces.start_s + _START_S) / 3600
 
 
 def measured_speed(path: Path) -> Speed:
-    """What this machine was measured to do, measured now if it never was."""
-    return read_speed(path) or measure_speed(path)
+    """What is known of this machine in `path`, else what another agent on it measured, else now."""
+    known = read_speed(path)
+    if known is not None:
+        return known
+    with _only_one():
+        found = read_speed(_cache()) or _measure()
+        write_whole(_cache(), found.model_dump_json().encode())
+    write_whole(path, found.model_dump_json().encode())
+    return found
+
+
+def measure_speed(path: Path) -> Speed:
+    """A short training now, kept with its time."""
+    with _only_one():
+        found = _measure()
+        write_whole(_cache(), found.model_dump_json().encode())
+    write_whole(path, found.model_dump_json().encode())
+    return found
 
 
 def read_speed(path: Path) -> Speed | None:
@@ -71,15 +92,22 @@ def read_speed(path: Path) -> Speed | None:
         return None
 
 
-def measure_speed(path: Path) -> Speed:
-    """Short trainings, with one thread and with all cores; kept with their time."""
+def _measure() -> Speed:
     cores = len(os.sched_getaffinity(0))
-    speed = Speed(
-        measured_at=time.time(),
-        paces=tuple(measure_paces(threads) for threads in sorted({1, cores})),
-    )
-    write_whole(path, speed.model_dump_json().encode())
-    return speed
+    return Speed(measured_at=time.time(), cores=cores, paces=measure_paces(threads=1))
+
+
+def _cache() -> Path:
+    return cache_folder().with_name("speed.json")
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """Agents that measure at once would measure each other."""
+    _cache().parent.mkdir(parents=True, exist_ok=True)
+    with _cache().with_suffix(".lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def speeds(paces: Paces) -> dict[str, float]:

@@ -13,8 +13,7 @@ from worker_agent.speed import Speed, estimate_hours, measured_speed, operations
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {"least": 0.002, "convolution": 0.010, "product": 0.006, "recurrence": 0.020}
 ONE = Paces(threads=1, start_s=4.0, step_s=STEPS)
-FOUR = Paces(threads=4, start_s=4.0, step_s={name: one / 2 for name, one in STEPS.items()})
-SPEED = Speed(measured_at=1.0, paces=(ONE, FOUR))
+SPEED = Speed(measured_at=1.0, cores=4, paces=ONE)
 
 
 def example(**training: object) -> Manifest:
@@ -28,9 +27,8 @@ def test_what_was_measured_comes_out_again(name: str) -> None:
     """A step of a measured network is estimated by what it took."""
     manifest = pacing_manifest(name, 1)
     steps = manifest.plan.steps
-    free = Speed(
-        measured_at=1.0, paces=(ONE.model_copy(update={"step_s": dict.fromkeys(STEPS, 0.0)}),)
-    )
+    nothing = ONE.model_copy(update={"step_s": dict.fromkeys(STEPS, 0.0)})
+    free = Speed(measured_at=1.0, cores=4, paces=nothing)
     # Without what is the same for all: getting ready.
     took_s = (estimate_hours(manifest, SPEED) - estimate_hours(manifest, free)) * 3600 / steps
 
@@ -45,8 +43,9 @@ def test_more_steps_take_longer_and_more_workers_take_a_part_each() -> None:
     assert estimate_hours(shared, SPEED) < estimate_hours(long, SPEED) + 2_000 * 0.01 / 3600
 
 
-def test_threads_are_those_of_the_task() -> None:
-    assert [SPEED.of(threads).threads for threads in (1, 2, 4, 8)] == [1, 1, 4, 4]
+def test_threads_help_as_far_as_there_are_cores() -> None:
+    assert SPEED.gain(1) == 1
+    assert SPEED.gain(2) < SPEED.gain(4) == SPEED.gain(8)
     assert estimate_hours(example(threads=4), SPEED) < estimate_hours(example(threads=1), SPEED)
 
 

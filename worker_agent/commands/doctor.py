@@ -58,13 +58,8 @@ def _speed(home: "Home", fresh: bool) -> dict[str, Any]:
     at = datetime.fromtimestamp(speed.measured_at, UTC)
     return {
         "measured_at": f"{at:%Y-%m-%d %H:%M} UTC",
-        "threads": {
-            one.threads: {
-                "least_step_s": round(one.step_s["least"], 5),
-                "operations_per_s": {kind: round(value) for kind, value in speeds(one).items()},
-            }
-            for one in speed.paces
-        },
+        "least_step_s": round(speed.paces.step_s["least"], 5),
+        "operations_per_s": {kind: round(value) for kind, value in speeds(speed.paces).items()},
     }
 
 
@@ -95,11 +90,10 @@ def _lines(found: "AgentCheckup", body: "Checkup | None") -> list[str]:
     shown |= {f"endpoint {name}": state for name, state in found.found["endpoints"].items()}
     if (speed := found.found.get("speed")) is not None:
         shown["speed measured"] = speed["measured_at"]
-        for threads, one in speed["threads"].items():
-            kinds = ", ".join(
-                f"{kind} {value / 1e9:.1f} G/s" for kind, value in one["operations_per_s"].items()
-            )
-            shown[f"  {threads} threads"] = f"{one['least_step_s'] * 1e3:.1f} ms a step; {kinds}"
+        kinds = ", ".join(
+            f"{kind} {value / 1e9:.1f} G/s" for kind, value in speed["operations_per_s"].items()
+        )
+        shown["speed of a thread"] = f"{speed['least_step_s'] * 1e3:.1f} ms a step; {kinds}"
     for name, value in (_machine(body) if body is not None else {}).items():
         is_size = name.endswith("_bytes")
         shown[name.removesuffix("_bytes")] = size_text(value) if is_size else value
