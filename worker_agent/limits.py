@@ -24,7 +24,8 @@ class Limits:
     # whoever looks now and then.
     disk_bytes: int = 20 << 30
     # Threads are counted, as the kernel does.
-    processes: int = 256
+    # A leader in mode async has hundreds.
+    processes: int = 1024
     # Of its /tmp, which is memory.
     scratch_bytes: int = 64 << 20
     # Of each process.

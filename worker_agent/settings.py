@@ -61,7 +61,7 @@ class SandboxSettings(BaseModel):
 
     memory_bytes: int = Field(default=4 << 30, gt=0)
     disk_bytes: int = Field(default=20 << 30, gt=0)
-    processes: int = Field(default=256, gt=0)
+    processes: int = Field(default=1024, gt=0)
 
 
 class Settings(BaseModel):

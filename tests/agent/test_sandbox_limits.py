@@ -10,7 +10,7 @@ from worker_agent.limits import Ending, Limits, explain
 from worker_agent.watching import size_of
 
 MEMORY = "the task needed more than 4 GiB of memory"
-PROCESSES = "the task started more than 256 processes and threads"
+PROCESSES = "the task started more than 1024 processes and threads"
 DISK = "the task wrote more than 20 GiB to disk"
 
 

@@ -9,7 +9,8 @@ from typing import IO
 
 from trainyard.engine.confining import Confined, Confinement, reach_of
 from trainyard.engine.events import Event, Failed, read_event
-from trainyard.engine.logs import last_line
+from trainyard.engine.journal import write_whole
+from trainyard.engine.logs import last_line, open_own
 from trainyard.engine.supervisor import Jobs
 from trainyard.engine.worker import EXIT_LOST_PEER, Job
 from trainyard.protocol.errors import PermanentError, TransientError
@@ -44,16 +45,17 @@ class Worker:
         """Run it to its end. Whoever cancels this ends it."""
         job = self.job
         job.folder.mkdir(parents=True, exist_ok=True)
+        # What ran here before could have left links: neither of the two files follows one.
         path = job.folder / _JOB
         module = self.module
         if self.beside is None:
-            path.write_text(job.model_dump_json())
+            write_whole(path, job.model_dump_json().encode())
         else:
             module = "trainyard.engine.leading"
-            path.write_text(Jobs(jobs=(self.beside, job)).model_dump_json())
+            write_whole(path, Jobs(jobs=(self.beside, job)).model_dump_json().encode())
         command = [*self.prefix, sys.executable, "-m", module, str(path)]
         reach = reach_of(job, writable=() if self.shared is None else (self.shared,))
-        with (job.folder / _LOG).open("ab") as log:
+        with open_own(job.folder / _LOG) as log:
             since = log.tell()
             with self.sandbox.running(
                 command,
