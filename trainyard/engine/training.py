@@ -19,7 +19,7 @@ from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
 from trainyard.engine.state import WEIGHTS, State, Tensor
 from trainyard.engine.stepping import Exchange, Stepper
-from trainyard.engine.variables import Reader, assign, named_variables
+from trainyard.engine.variables import Reader, assign, check_constants, named_variables
 from trainyard.protocol.manifest import Manifest, Source
 
 # Steps whose records are looked up at once.
@@ -160,6 +160,7 @@ class Training:
     def _restore(self, state: State) -> Counters:
         counters = Counters.of(state)
         self._held = None
+        check_constants(state, self._initial)
         assign(self._variables, state)
         return counters
 

@@ -10,6 +10,9 @@ from trainyard.engine.errors import StateError
 from trainyard.engine.program import Program
 from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
 
+# What the manifest says once and no step changes, though it is a variable.
+_CONSTANT = ".learning_rate"
+
 
 def named_variables(program: Program) -> dict[str, Any]:
     """All variables that a run changes: weights, moving statistics, seeds, and the optimiser's.
@@ -54,3 +57,15 @@ def assign(variables: Mapping[str, Any], state: State, prefix: str = "") -> None
             )
     for name, variable in wanted.items():
         variable.assign(state.tensors[name])
+
+
+def check_constants(state: State, initial: Mapping[str, Tensor]) -> None:
+    """Refuse a state with another learning rate than the manifest's.
+
+    Or whoever begins with one is right in every later segment: those are computed from its states.
+    """
+    for name, tensor in initial.items():
+        found = state.tensors.get(name)
+        is_constant = name.startswith(OPTIMIZER) and name.endswith(_CONSTANT)
+        if is_constant and found is not None and found.tobytes() != tensor.tobytes():
+            raise StateError(f"{name} of the state is {found}, and the manifest says {tensor}")
