@@ -12,7 +12,7 @@ import pytest
 
 from tests.chain_layer.proxy import Proxy, proxy_before
 from tests.integration.hostile_gateway import Fault, HostileGateway
-from tests.market.yard import TRAINER, Market
+from tests.market.yard import TRAINER, Market, live_of
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.fetching import DirectFeed
 from trainyard.content.names import ContentPath
@@ -147,7 +147,7 @@ class _Stale:
 
 def test_full_disk_of_the_agent_and_of_its_worker(yard: Market, proxy: Proxy) -> None:
     """To the one that writes, a limit on files and a full disk are the same: an error."""
-    manifest = yard.manifest(segments=2)
+    manifest = yard.manifest(segments=60)
     worker = yard.name()
     before = yard.wealth(worker)
     with yard.agent(worker, _through(proxy)) as agent:
@@ -157,11 +157,9 @@ def test_full_disk_of_the_agent_and_of_its_worker(yard: Market, proxy: Proxy) ->
         task = yard.post(manifest, **_REPLICATE)
         outage.is_looked_at(3 * _LOOKS)
         _limit_files([agent.child.pid], resource.RLIM_INFINITY)
-        live = agent.home / "tasks" / str(task) / "live.json"
-        yard.wait(live.exists, agent)
-        # What it says fits, and a state does not. Once more for what was just being started.
-        for _ in range(2):
-            _limit_files([one.pid for one in _below(agent)], 8192)
+        yard.wait(lambda: live_of(agent, task).get("states", 0) >= 1, agent)
+        # What it says fits, and a state does not.
+        _limit_files([one.pid for one in _below(agent)], 8192)
         outage.is_told("failed", work="train")
         yard.settle(task, agent)
         after = yard.wealth(worker)
