@@ -92,7 +92,7 @@ class Person:
         """Until it is in a block."""
         key = secrets.token_hex(8)
         self._outbox.submit(key, call)
-        wait_until(self._is_done)
+        wait_until(lambda: self._is_done(key))
         assert self._outbox.entry(key).state is State.DONE, self._outbox.entry(key).why
 
     def post(self, **terms: Any) -> int:
@@ -110,9 +110,9 @@ class Person:
         self.send(self.calls.reveal(task, 0, salt, result, root))
         self.send(self.calls.settle(task))
 
-    def _is_done(self) -> bool:
+    def _is_done(self, key: str) -> bool:
         self._outbox.step()
-        return not self._outbox.counts()[State.PENDING]
+        return self._outbox.entry(key).state.is_final
 
 
 def replicate(**given: Any) -> Terms:
