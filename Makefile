@@ -126,7 +126,7 @@ test-agent: setup sandbox ## The agent's parts: decisions, sandbox, peers, keys,
 
 .PHONY: test-market
 test-market: setup sandbox ## Whole markets: chain, content, agents as processes, training, audits, faults
-	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market $(ARGS)
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -n 2 --dist loadfile $(ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow
