@@ -70,7 +70,8 @@ node_modules/.installed: package-lock.json .npmrc
 .PHONY: sandbox
 sandbox: ## Bubblewrap, in which the code of strangers runs
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  echo "Installing bubblewrap ..." && apt-get install -y -qq bubblewrap >/dev/null; } || { \
+	  echo "Installing bubblewrap ..." && export DEBIAN_FRONTEND=noninteractive && \
+	  { apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }; }; } || { \
 	  echo "bubblewrap is missing. Install it (Debian: apt-get install bubblewrap)." >&2; exit 1; }
 
 .PHONY: lock
