@@ -51,6 +51,7 @@ def test_wall_clock_is_asked_only_for_what_is_shown_and_for_trying_again() -> No
         "looking.py",
         "progress.py",
         "runner/live.py",
+        "speed.py",
         "working.py",
     }
     found = set()

@@ -171,7 +171,7 @@ class TestRunning:
             home.log.write_text('{"event": "third"}\n')
             assert "third" in process.stdout.readline()
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.communicate(timeout=20)
 
 
