@@ -162,7 +162,8 @@ class Agent:
             book=sight.book,
             now=sight.now,
             block=sight.block,
-            purse=sight.purse,
+            # What was signed and is not mined yet is as good as spent.
+            purse=sight.purse - self.outbox.pending_value(),
             salt=self._salt,
             profile=self._profile,
             is_paused=self.mode != "running",

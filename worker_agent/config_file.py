@@ -61,6 +61,12 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         None,
     ),
     "policy.min_audit_fee": ("The lowest fee for which an audit is done.", None),
+    "policy.min_audit_for_s": (
+        "The shortest time in which to answer as auditor or referee; less than this machine needs "
+        "would cost the bond.",
+        None,
+    ),
+    "policy.min_answer_for_s": ("The shortest time in which to reveal what was answered.", None),
     "policy.self_audits": (
         "Of the segments computed together with others, how many are computed again before the "
         "result is signed.",

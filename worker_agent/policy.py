@@ -29,6 +29,9 @@ class Policy(BaseModel):
     # Put down so as to be drawn as auditor, evaluator and referee; zero for none of that.
     bond: int = Field(default=0, ge=0)
     min_audit_fee: int = Field(default=0, ge=0)
+    # The shortest times for which to be drawn: less than it takes here to answer costs the bond.
+    min_audit_for_s: int = Field(default=60, ge=0)
+    min_answer_for_s: int = Field(default=5, ge=0)
     # Of the segments that were computed together with others, how many are computed again
     # before the result is signed.
     self_audits: int = Field(default=1, ge=0)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
+from trainyard.content.errors import SourceError, UnavailableError
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import audit, recompute
 from trainyard.engine.confining import Confinement
@@ -68,6 +69,7 @@ class FetchJob(_Job):
     # Of the trace, where the terms say it.
     segments: int
     is_audited: bool
+    is_scored: bool = False
 
 
 class CardsJob(_Job):
@@ -176,6 +178,8 @@ def _check_terms(job: FetchJob, manifest: Manifest) -> None:
         raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
     if job.is_audited and training.mode == "async":
         raise RunError("async cannot be audited: post it with the policy Score")
+    if job.is_scored and not is_scored(manifest):
+        raise RunError("only async is scored: post it with the policy Audit or Replicate")
 
 
 def _fetch_cards(job: CardsJob, content: Content) -> None:
@@ -195,6 +199,9 @@ def _fetch_cards(job: CardsJob, content: Content) -> None:
 
 def _seal(job: SealJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     journal = Journal.read(shelf.path(RUN))
+    # What ran in the sandbox can write there, and this file it cannot.
+    if journal.manifest != shelf.path(MANIFEST).read_bytes():
+        raise PermanentError("the run is of another manifest than the task; nothing is submitted")
     if job.self_audits and shelf.read(CLAIM) is None:
         _audit_ourselves(job, settings, shelf, content, journal)
     result = seal(journal, content, served=job.served, is_open=job.is_open)
@@ -221,14 +228,20 @@ def _audit_ourselves(
     segments = manifest.plan.segments
     chosen = random.SystemRandom().sample(range(segments), min(job.self_audits, segments))
     found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
-    for answer in found.answers:
-        if answer.state != journal.entries[answer.segment + 1].state:
-            reason = (
-                f"segment {answer.segment} comes out differently here: a peer sent wrong values, "
-                "or this machine is faulty; nothing is submitted"
-            )
-            shelf.write({"reason": reason}, WRONG)
-            raise PermanentError(reason)
+    wrong = [
+        f"segment {answer.segment} comes"
+        for answer in found.answers
+        if answer.state != journal.entries[answer.segment + 1].state
+    ]
+    if found.start != journal.entries[0].state:
+        wrong.append("the first state comes")
+    if wrong:
+        reason = (
+            f"{wrong[0]} out differently here: a peer sent wrong values, or this machine is "
+            "faulty; nothing is submitted"
+        )
+        shelf.write({"reason": reason}, WRONG)
+        raise PermanentError(reason)
 
 
 def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal: Journal) -> None:
@@ -251,11 +264,10 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
 
 def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     name = answer_name(job.panel, job.seat)
-    manifest = _manifest(job.manifest, shelf, content)
-    files = fetch_files(manifest, content, shelf.path(DATA))
     result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
     sandbox = open_sandbox(settings)
     try:
+        manifest, files = _material(job, shelf, content)
         evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
         if job.is_scored:
             value, scores, reason = _score(job, manifest, content, shelf, sandbox)
@@ -266,6 +278,15 @@ def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) 
         shelf.write({"value": UNSERVED.hex(), "scores": [], "reason": str(error)}, ANSWERS, name)
         raise
     shelf.write({"value": value.hex(), "scores": scores, "reason": reason}, ANSWERS, name)
+
+
+def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest, Files]:
+    """What a segment is computed with; it belongs to what has to be served."""
+    try:
+        manifest = _manifest(job.manifest, shelf, content)
+        return manifest, fetch_files(manifest, content, shelf.path(DATA))
+    except (UnavailableError, SourceError) as error:
+        raise NotServedError(f"the task's data is not served: {error}") from error
 
 
 def _state(

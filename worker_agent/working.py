@@ -90,6 +90,7 @@ class Worksite:
             slots=terms.slots,
             segments=terms.segments,
             is_audited=terms.policy is Policy.AUDIT,
+            is_scored=terms.policy in (Policy.SCORE, Policy.CONTEST),
         )
         self._begin("fetch", job)
 

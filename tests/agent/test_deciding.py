@@ -25,6 +25,7 @@ from tests.agent.books import (
     terms,
 )
 from trainyard.chain.calls import MarketCalls
+from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.ledger.book import Dispute, Seat
 from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState, TaskState
 from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
@@ -56,7 +57,7 @@ def sent(s: Situation, key: str) -> Send:
 def test_an_open_task_is_joined_with_a_card_first() -> None:
     offer = replace(task(TaskState.OPEN, workers=()), joined=0)
     assert doing(situation(offer, replace(TRAINED, card=None, claim=None))) == [MakeCard(1)]
-    joining = sent(situation(offer), "1/join/OPEN/0")
+    joining = sent(situation(offer), f"1/join/{(b'k' * 32).hex()}")
     assert (joining.call.value, joining.by) == (offer.terms.stake, offer.deadline)
 
 
@@ -296,3 +297,43 @@ def test_nobody_without_a_part_in_a_task_does_anything_about_it() -> None:
             continue
         found = seated(task(state, (PEER,)), MEMBER, SeatState.COMMITTED)
         assert decide(situation(found, Progress(), now=NOW + 100_000)) == []
+
+
+# What others found against us
+
+
+def test_nobody_evicts_itself_or_who_has_answered() -> None:
+    late = task(TaskState.RUNNING, workers=(ME, PEER))
+    for slot in late.slots:
+        slot.pong_by = NOW - 1_000
+    assert [key for key in keys(situation(late)) if "evict" in key] == [f"1/evict/1/{NOW - 1_000}"]
+    answered = replace(late, answered=0b10)
+    assert [key for key in keys(situation(answered)) if "evict" in key] == []
+
+
+def test_what_is_left_is_over_when_all_of_it_has_answered() -> None:
+    left = replace(task(TaskState.RUNNING, workers=(ME, PEER)), joined=0b01, answered=0b01)
+    assert any("expire/RUNNING" in key for key in keys(situation(left)))
+
+
+def test_a_machine_that_changed_its_class_is_drawn_no_more_and_answers_nothing() -> None:
+    drawn = seated(task(TaskState.AUDITING, workers=(PEER,)), ME, SeatState.DRAWN)
+    changed = situation(drawn, answering(FOUND), env_class=b"d" * 32)
+    assert not any("audit-commit" in key for key in keys(changed))
+    assert doing(changed) == []
+
+
+def test_an_evaluator_commits_to_nothing_that_it_could_not_reveal() -> None:
+    scored = terms(Policy.SCORE, segments=0, audits=1, min_audits=1)
+    drawn = seated(
+        replace(task(TaskState.AUDITING, workers=(PEER,)), terms=scored), ME, SeatState.DRAWN
+    )
+    late = situation(drawn, answering(UNSERVED), now=drawn.deadline - 1)
+    committing = sent(late, "1/audit-commit/0")
+    worthless = committed(scores_answer([0]))
+    assert committing.call == CALLS.audit_commit(1, 0, worthless)
+
+
+def test_shares_that_nobody_agrees_on_are_a_reason() -> None:
+    offer = replace(task(TaskState.OPEN, workers=()), joined=0, terms=terms(shares_agreed=True))
+    assert not any("join" in key for key in keys(situation(offer)))

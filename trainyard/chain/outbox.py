@@ -103,6 +103,11 @@ class Outbox:
             self._journal.start_over(entry, head.ref.number)
         return lost
 
+    def pending_value(self) -> int:
+        """What all that is signed and not mined yet takes with it."""
+        pending = (one for one in self._journal.unfinished() if one.state is State.PENDING)
+        return sum(one.call.value for one in pending)
+
     def counts(self) -> dict[str, int]:
         """How many intents there ever were, by what became of them."""
         return self._journal.counts()

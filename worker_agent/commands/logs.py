@@ -5,8 +5,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
@@ -31,30 +32,36 @@ def logs(
     """Show the newest lines of the agent's log."""
     with telling_failures(as_json):
         path = home_at(home).log
-        found = deque(_kept(path, task), maxlen=lines)
-        for line in found:
-            _show(line, as_json)
-        if follow:
-            for line in _coming(path):
-                if _is_about(line, task):
-                    _show(line, as_json)
+        before = path.with_suffix(".log.1")
+        with ExitStack() as files:
+            # Opened once, for both: what is added between the two is missed by nobody.
+            file = files.enter_context(path.open("rb")) if path.exists() else None
+            found = deque(_kept(before, task), maxlen=lines)
+            if file is not None:
+                found.extend(line for line in file if _is_about(line, task))
+            for line in found:
+                _show(line, as_json)
+            if follow:
+                for line in _coming(path, file):
+                    if _is_about(line, task):
+                        _show(line, as_json)
 
 
 def _kept(path: Path, task: int | None) -> Iterator[bytes]:
-    """What is there now, with the file before this one."""
-    for one in (path.with_suffix(".log.1"), path):
-        if one.exists():
-            with one.open("rb") as file:
-                yield from (line for line in file if _is_about(line, task))
+    """What is there now."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from (line for line in file if _is_about(line, task))
 
 
-def _coming(path: Path) -> Iterator[bytes]:
-    """Whole lines that are added, also when another file is begun."""
-    while not path.exists():
-        time.sleep(_LOOK_EVERY_S)
-    file = path.open("rb")
+def _coming(path: Path, file: BinaryIO | None) -> Iterator[bytes]:
+    """Whole lines that are added from where `file` is, also when another file is begun."""
+    while file is None:
+        if path.exists():
+            file = path.open("rb")
+        else:
+            time.sleep(_LOOK_EVERY_S)
     try:
-        file.seek(0, os.SEEK_END)
         part = b""
         while True:
             part += file.readline()

@@ -20,8 +20,11 @@ def decide(situation: Situation) -> list[Action]:
         actions += for_slots(situation, number, task)
         actions += for_seats(situation, number, task)
         actions += for_upkeep(situation, number, task)
-    actions += for_membership(situation)
-    actions += for_offers(situation)
+    membership = for_membership(situation)
+    actions += membership
+    # One thing at a time is paid for out of the purse, or two would count on the same money.
+    if not any(isinstance(action, Send) and action.call.value for action in membership):
+        actions += for_offers(situation)
     return [action for action in actions if not _is_vain(action, situation.now)]
 
 

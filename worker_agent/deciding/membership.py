@@ -12,6 +12,9 @@ def for_membership(s: Situation) -> list[Action]:
     known = s.book.workers.get(s.me)
     if known is None or known.env_class == bytes(32):
         return [] if s.is_paused else _register(s, known)
+    if known.env_class != s.env_class:
+        # This machine has changed: what it computes is no answer of that class any more.
+        return [*_duty(s, known), *_pay_out(s)]
     return [*_bond(s, known), *_duty(s, known), *_pay_out(s)]
 
 
@@ -40,10 +43,13 @@ def _bond(s: Situation, known: Worker) -> list[Action]:
 
 def _duty(s: Situation, known: Worker) -> list[Action]:
     # Who ends while it can be drawn would be silent, and pay for it.
-    fee = NEVER_WEI if s.is_draining else s.policy.min_audit_fee
-    if known.min_fee == fee or not known.bond:
+    is_off = s.is_draining or known.env_class != s.env_class
+    fee = NEVER_WEI if is_off else s.policy.min_audit_fee
+    wanted = fee, s.policy.min_audit_for_s, s.policy.min_answer_for_s
+    if (known.min_fee, known.min_audit_for, known.min_answer_for) == wanted or not known.bond:
         return []
-    return [Send(f"duty/{known.since}/{fee}", s.calls.set_duty(fee, 0, 0))]
+    key = f"duty/{known.since}/" + "-".join(map(str, wanted))
+    return [Send(key, s.calls.set_duty(*wanted))]
 
 
 def _pay_out(s: Situation) -> list[Action]:

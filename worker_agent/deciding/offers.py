@@ -40,7 +40,7 @@ def for_offers(s: Situation) -> list[Action]:
         pay = task.terms.reward / max(fetched.hours, 1e-6)
         joining.append((-pay, _join(s, number, task)))
     joining.sort(key=lambda one: one[0])
-    return [*fetching[:_AHEAD], *(action for _, action in joining[: max(room, 0)])]
+    return [*fetching[:_AHEAD], *(action for _, action in joining[: min(max(room, 0), 1)])]
 
 
 def why_not(s: Situation, number: int) -> list[Reason]:
@@ -106,9 +106,9 @@ def _join(s: Situation, number: int, task: Task) -> Action:
         return MakeCard(number)
     value = max(0, task.terms.stake - _credit(s))
     call = s.calls.join(number, card, value=value)
-    times = sum(slot.worker is not None for slot in task.slots)
     by = task.deadline if task.state is TaskState.OPEN else None
-    return Send(f"{number}/join/{task.state.name}/{times}", call, by)
+    # By what nobody else can change: a second join would wait for its stake, and all behind it.
+    return Send(f"{number}/join/{card.hex()}", call, by)
 
 
 def _about_us(s: Situation, task: Task) -> list[Reason]:
@@ -126,6 +126,15 @@ def _about_us(s: Situation, task: Task) -> list[Reason]:
         found.append(Reason("we were in it, and left or were evicted", "nothing: take another"))
     if known is None or known.env_class == bytes(32):
         found.append(Reason("we are not registered", "wait until the registration is mined"))
+    elif known.env_class != s.env_class:
+        found.append(
+            Reason(
+                "we are registered with another environment class than this machine now has",
+                "retire, unbond and register anew, or bring the old environment back",
+            )
+        )
+    if task.terms.shares_agreed:
+        found.append(Reason("its workers have to agree on shares", "post it with equal parts"))
     is_scored = task.terms.policy in (Policy.SCORE, Policy.CONTEST)
     if s.env_class != task.terms.env_class and not is_scored:
         found.append(

@@ -37,11 +37,11 @@ def _seats(s: Situation, panel: Panel) -> list[int]:
 def _as_auditor(s: Situation, number: int, task: Task, index: int) -> list[Action]:
     seat, panel = task.own_panel.seats[index], task.own_panel
     if task.state is TaskState.AUDITING and seat.state is SeatState.DRAWN:
-        return _commit(s, number, _OWN, index, task.deadline)
+        return _commit(s, number, task, _OWN, index, task.deadline)
     is_open = task.state in (TaskState.WINDOW, TaskState.DISPUTED)
     if not is_open or seat.state is not SeatState.COMMITTED or s.now >= panel.reveal_by:
         return []
-    answer = _answer(s, number, _OWN, index, committed=seat.answer)
+    answer = _answer(s, number, _OWN, index, _worthless(task), committed=seat.answer)
     if answer is None:
         return []
     salt = s.salt(number, _OWN, index)
@@ -57,7 +57,7 @@ def _as_referee(s: Situation, number: int, task: Task, segment: int, index: int)
     place = (segment, dispute.round)
     seat = task.panels[place].seats[index]
     if dispute.state is DisputeState.HEARING and seat.state is SeatState.DRAWN:
-        return _commit(s, number, place, index, dispute.deadline)
+        return _commit(s, number, task, place, index, dispute.deadline)
     if dispute.state is not DisputeState.RULING or seat.state is not SeatState.COMMITTED:
         return []
     answer = _answer(s, number, place, index, committed=seat.answer)
@@ -70,18 +70,23 @@ def _as_referee(s: Situation, number: int, task: Task, segment: int, index: int)
 
 
 def _commit(
-    s: Situation, number: int, place: tuple[int, int], index: int, deadline: int
+    s: Situation, number: int, task: Task, place: tuple[int, int], index: int, deadline: int
 ) -> list[Action]:
-    if s.now >= deadline:
+    is_scored = place == _OWN and task.terms.policy is not Policy.AUDIT
+    if s.now >= deadline or (not is_scored and task.terms.env_class != s.env_class):
+        # Bits of another class would accuse the honest: to say nothing costs less.
         return []
     answer = s.of(number).answers.get((*place, index))
     if answer is None or (answer.value == UNSERVED and s.in_time(deadline)):
         # What was not served may yet be: that is said at the last moment only.
         work = f"answer-{place[0]}-{place[1]}-{index}"
-        is_late = answer is not None and not s.in_time(deadline)
-        if not is_late:
-            return [Recompute(number, place, index)] if s.may_try(number, work) else []
-    assert answer is not None
+        return [Recompute(number, place, index)] if s.may_try(number, work) else []
+    if is_scored and answer.value == UNSERVED:
+        # What nobody can have is worth nothing, and there is no other way to say so.
+        answer = _worthless(task)
+    if is_scored and len(answer.scores) != _scores_of(task):
+        # It could not be revealed, which costs the whole bond.
+        return []
     segment, round_ = place
     salt = s.salt(number, place, index)
     commitment = s.market.answer_commitment(
@@ -95,17 +100,31 @@ def _commit(
 
 
 def _answer(
-    s: Situation, number: int, place: tuple[int, int], index: int, *, committed: bytes
+    s: Situation,
+    number: int,
+    place: tuple[int, int],
+    index: int,
+    *others: Answer,
+    committed: bytes,
 ) -> Answer | None:
     """The answer that was committed to, which may have been that nothing was served."""
     known = s.of(number).answers.get((*place, index))
     salt = s.salt(number, place, index)
-    for answer in (known, Answer(UNSERVED)):
+    for answer in (known, Answer(UNSERVED), *others):
         if answer is not None and committed == s.market.answer_commitment(
             number, index, s.me, salt, answer.value, segment=place[0]
         ):
             return answer
     return None
+
+
+def _scores_of(task: Task) -> int:
+    """How many scores an evaluator has to show."""
+    return task.terms.slots if task.terms.policy is Policy.CONTEST else 1
+
+
+def _worthless(task: Task) -> Answer:
+    return scored((0,) * _scores_of(task))
 
 
 def scored(scores: tuple[int, ...]) -> Answer:

@@ -115,7 +115,8 @@ def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     drawn = tuple(sorted(seat.segment for seat in panel.seats))
     is_late = task.state is TaskState.AUDITING and s.now >= task.deadline
     if task.state is TaskState.OPENING or is_late:
-        if not _is_turn(s, task, task.deadline - task.terms.answer_for):
+        since = task.deadline if is_late else task.deadline - task.terms.answer_for
+        if not _is_turn(s, task, since):
             return []
         states = [progress.trace.after(seat.segment) for seat in panel.seats]
         proofs = [progress.trace.proof_after(seat.segment) for seat in panel.seats]

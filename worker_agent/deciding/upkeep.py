@@ -32,7 +32,11 @@ def _stage(s: Situation, number: int, task: Task, wait_s: int) -> list[Action]:
     is_over = s.now >= task.deadline + wait_s
     expire = Send(f"{number}/expire/{task.state.name}/{task.deadline}", s.calls.expire(number))
     match task.state:
-        case TaskState.OPEN | TaskState.RUNNING | TaskState.OPENING:
+        case TaskState.RUNNING:
+            # All that are left have answered, after the last other one was evicted.
+            is_done = bool(task.answered) and task.answered == task.joined
+            return [expire] if is_over or (is_done and wait_s == 0) else []
+        case TaskState.OPEN | TaskState.OPENING:
             return [expire] if is_over else []
         case TaskState.AUDITING:
             # Workers open then, which ends it too.
@@ -125,5 +129,10 @@ def _evictions(s: Situation, number: int, task: Task, wait_s: int) -> list[Actio
     return [
         Send(f"{number}/evict/{index}/{slot.pong_by}", s.calls.evict(number, index))
         for index, slot in enumerate(task.slots)
-        if task.joined >> index & 1 and slot.pong_by and s.now >= slot.pong_by + wait_s
+        if task.joined >> index & 1
+        and slot.pong_by
+        and s.now >= slot.pong_by + wait_s
+        # Whoever comes back in time may still answer, ourselves first of all.
+        and slot.worker != s.me
+        and not task.answered >> index & 1
     ]

@@ -12,10 +12,11 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainyard.engine.journal import Entry, Journal, held
 from trainyard.engine.limits import most_state_bytes
@@ -36,31 +37,25 @@ _MOST_LOSSES = 20
 _CONFIG = "peers.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a worker of the run is."""
+class Standing(BaseModel):
+    """Where a worker of the run is, as it says: nothing in it is larger than it can be."""
 
-    generation: int
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    generation: int = Field(ge=0, lt=1 << 31)
     # "waiting" for the others, "running", or "ended" with all states.
-    phase: str
+    phase: Literal["waiting", "running", "ended"]
     # How many states it had when it began to wait.
-    states: int
+    states: int = Field(ge=0, lt=1 << 31)
     # Another one each time that its process starts, and whom it began this generation with.
-    name: str
-    met: dict[int, str]
+    name: str = Field(max_length=64)
+    met: dict[int, Annotated[str, Field(max_length=64)]] = Field(max_length=64)
 
     @classmethod
     def parse(cls, data: bytes) -> "Standing":
         try:
-            found = json.loads(data)
-            return cls(
-                int(found["generation"]),
-                str(found["phase"]),
-                int(found["states"]),
-                str(found["name"]),
-                {int(slot): str(name) for slot, name in found["met"].items()},
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return cls.model_validate_json(data)
+        except ValidationError as error:
             raise PermanentError("a peer says what no peer says") from error
 
     def waits_for(self, slot: int, name: str) -> bool:
@@ -76,7 +71,11 @@ class _SyncRun:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._slot = task.job.slot
-        self._generation, self._phase = 0, "waiting"
+        self._generation = 0
+        self._phase: Literal["waiting", "running", "ended"] = "waiting"
+        # How many states the whole run has, and who said in vain that it has them.
+        self._whole = task.manifest.plan.segments + 1
+        self._liars: set[str] = set()
         self._name = secrets.token_hex(8)
         self._met: dict[int, str] = {}
         self._kept = self._count()
@@ -102,12 +101,23 @@ class _SyncRun:
                 folder=str(sockets.absolute()), slot=self._slot, ports=sync_ports(task.workers)
             ).write(config)
             hearing = asyncio.create_task(self._hear_peers(plane))
+            computing = asyncio.create_task(self._compute_and_stay(plane, config))
             try:
-                await self._compute(plane, config)
-                # The others may still need our states; the agent ends this when they do not.
-                await asyncio.Event().wait()
+                # Without hearing the others nothing can go on: if that ends, all of it does.
+                await asyncio.wait({hearing, computing}, return_when=asyncio.FIRST_COMPLETED)
+                for one in (computing, hearing):
+                    if one.done():
+                        one.result()
             finally:
-                hearing.cancel()
+                for one in (computing, hearing):
+                    one.cancel()
+                    with contextlib.suppress(asyncio.CancelledError, Exception):
+                        await one
+
+    async def _compute_and_stay(self, plane: PeerPlane, config: Path) -> None:
+        await self._compute(plane, config)
+        # The others may still need our states; the agent ends this when they do not.
+        await asyncio.Event().wait()
 
     async def _compute(self, plane: PeerPlane, config: Path) -> None:
         losses, known = 0, -1
@@ -145,9 +155,8 @@ class _SyncRun:
     async def _gather(self, plane: PeerPlane) -> bool:
         """Wait until all wait in this generation, at the same state; or take all from who ended."""
         while True:
-            ended = next((s for s, one in self._heard.items() if one.phase == "ended"), None)
-            if ended is not None:
-                await self._adopt(plane, ended, self._heard[ended].states)
+            ended = next((s for s, one in self._heard.items() if self._has_all(one)), None)
+            if ended is not None and await self._take_all(plane, ended):
                 return True
             for one in self._heard.values():
                 is_ours = one.waits_for(self._slot, self._name)
@@ -180,15 +189,31 @@ class _SyncRun:
             if len(journal.entries) > kept:
                 journal.rewind(kept)
 
+    def _has_all(self, one: Standing) -> bool:
+        """Whether it has the whole run, and was not found to say so in vain."""
+        is_whole = one.phase == "ended" and one.states == self._whole
+        return is_whole and one.name not in self._liars
+
+    async def _take_all(self, plane: PeerPlane, slot: int) -> bool:
+        """Take the rest of the run from who has ended; False if what it sends is none."""
+        name = self._heard[slot].name
+        try:
+            await self._adopt(plane, slot, self._whole)
+        except PeerError:
+            raise
+        except PermanentError as error:
+            structlog.get_logger().warning("not believed", slot=slot, reason=str(error))
+            self._liars.add(name)
+            return False
+        return self._count() == self._whole
+
     async def _adopt(self, plane: PeerPlane, slot: int, count: int) -> None:
         """Take the states that are missing here from the worker of `slot`."""
         most = most_state_bytes(self._task.manifest)
         with self._journal() as journal:
             for number in range(len(journal.entries), count):
                 body = json.dumps(number).encode()
-                entry = Entry.model_validate_json(
-                    await plane.ask(slot, "entry", body, timeout_s=_ASK_S)
-                )
+                entry = _entry_of(await plane.ask(slot, "entry", body, timeout_s=_ASK_S))
                 path = self._task.shelf.path(f"adopted-{number}")
                 await plane.fetch(slot, "state", body, path, most_bytes=most)
                 state = State.load(path)
@@ -246,7 +271,10 @@ class _SyncRun:
     async def _hear(self, plane: PeerPlane, slot: int) -> None:
         silent = self._task.live.silent
         try:
-            self._heard[slot] = Standing.parse(await plane.ask(slot, "standing", timeout_s=_ASK_S))
+            said = Standing.parse(await plane.ask(slot, "standing", timeout_s=_ASK_S))
+            if said.states > self._whole:
+                raise PermanentError("a peer has more states than the run")
+            self._heard[slot] = said
             silent.pop(slot, None)
         except TrainyardError:
             # What it said last is of a time that is over: it may come back as another.
@@ -255,8 +283,14 @@ class _SyncRun:
 
     async def _answer(self, slot: int, kind: str, body: bytes) -> bytes | Path:
         if kind == "standing":
-            standing = Standing(self._generation, self._phase, self._kept, self._name, self._met)
-            return json.dumps(asdict(standing)).encode()
+            standing = Standing(
+                generation=self._generation,
+                phase=self._phase,
+                states=self._kept,
+                name=self._name,
+                met=self._met,
+            )
+            return standing.model_dump_json().encode()
         number = int(json.loads(body))
         journal = Journal.read(self._task.run)
         if not 0 <= number < len(journal.entries):
@@ -277,3 +311,10 @@ class _SyncRun:
             return len(Journal.read(self._task.run).entries)
         except TrainyardError:
             return 0
+
+
+def _entry_of(data: bytes) -> Entry:
+    try:
+        return Entry.model_validate_json(data)
+    except ValidationError as error:
+        raise PermanentError("a peer sent no entry of a journal") from error
