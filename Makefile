@@ -127,7 +127,11 @@ test-agent: setup sandbox ## The agent's parts: decisions, sandbox, peers, keys,
 
 .PHONY: test-market
 test-market: setup sandbox ## Whole markets: chain, content, agents as processes, training, audits, faults
-	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m "not long" -n 2 --dist loadfile $(ARGS)
+
+.PHONY: test-long
+test-long: setup sandbox ## The market tests that take minutes each: workers killed in every phase, full disks, deep reorgs
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m long -n 2 --dist loadfile $(ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow

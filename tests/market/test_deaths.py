@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.market.yard import AUDITOR, TRAINER, Market
 from trainyard.chain.outbox import Fault
 from trainyard.devnet.agents import password_file
@@ -66,6 +68,7 @@ def test_worker_and_auditor_that_die_at_every_moment_lose_nothing(
         assert wanted <= reached
 
 
+@pytest.mark.long
 def test_agent_by_the_command_dies_where_its_environment_says_and_goes_on(yard: Market) -> None:
     manifest = yard.manifest(segments=2)
     worker = yard.name()

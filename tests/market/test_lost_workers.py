@@ -54,6 +54,7 @@ def _pair(yard: Market, parts: ExitStack, names: list[str]) -> list[Agent]:
     return agents
 
 
+@pytest.mark.long
 def test_worker_that_is_killed_in_each_phase_and_comes_back_computes_the_same(
     yard: Market, manifest: Manifest, root: str
 ) -> None:
@@ -120,6 +121,7 @@ def _burned(yard: Market) -> int:
     return 0 if account is None else account.credit
 
 
+@pytest.mark.long
 def test_worker_that_was_silent_too_long_and_lives_says_so(
     yard: Market, manifest: Manifest, root: str
 ) -> None:

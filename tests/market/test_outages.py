@@ -145,6 +145,7 @@ class _Stale:
         return known | {"id": answer["id"]}
 
 
+@pytest.mark.long
 def test_full_disk_of_the_agent_and_of_its_worker(yard: Market, proxy: Proxy) -> None:
     """To the one that writes, a limit on files and a full disk are the same: an error."""
     manifest = yard.manifest(segments=60)
@@ -179,6 +180,7 @@ def _limit_files(pids: list[int], size: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
+@pytest.mark.long
 def test_claim_that_falls_out_of_the_chain_is_made_again(yard: Market) -> None:
     """Deeper than the agent waits for: what it had done with is taken up again."""
     manifest = yard.manifest(segments=2)

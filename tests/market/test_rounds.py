@@ -30,6 +30,7 @@ def test_rounds_are_settled_and_come_to_what_one_machine_comes_to(tmp_path: Path
         assert agents.states(0) == agents.states(1) == run_here(agents, manifest, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["leading", "led by"])
 def test_a_worker_that_is_killed_comes_back_and_the_run_stays_the_same(
     tmp_path: Path, role: str
