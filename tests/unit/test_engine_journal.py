@@ -112,7 +112,7 @@ def test_state_that_is_written_anew_leaves_others_as_they_are(tmp_path: Path) ->
 def test_state_whose_file_has_names_enough_gets_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def link(source: Path, path: Path) -> None:
+    def link(*_: object, **__: object) -> None:
         raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
 
     monkeypatch.setattr(os, "link", link)

@@ -17,12 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from trainyard.engine.counting import Stop
 from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError, StateError
-from trainyard.engine.state import State, sync_folder
+from trainyard.engine.plain_files import descriptor, link_plain, read_plain, written
+from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
 
 _MANIFEST, _JOURNAL, _STATES, _LOCK = "manifest.json", "journal.jsonl", "states", "lock"
 # Held by whoever runs all workers, each of which holds the lock of its own folder.
 RUN_LOCK = "run.lock"
+# No run's journal comes near it; what is larger was written by somebody else.
+_MOST_BYTES = 256 << 20
+_MOST_DIGITS = 20
 
 
 class Measured(BaseModel):
@@ -72,11 +76,13 @@ class Journal:
     def open(cls, folder: Path, manifest: bytes) -> "Journal":
         """The run of `manifest` in `folder`, as far as it has come, or a new one."""
         journal = cls(folder)
+        if journal._states.is_symlink():
+            raise RunError(f"{journal._states} is no plain folder: remove it")
         journal._states.mkdir(parents=True, exist_ok=True)
         kept = folder / _MANIFEST
         if not kept.exists():
             write_whole(kept, manifest)
-        elif kept.read_bytes() != manifest:
+        elif journal.manifest != manifest:
             raise RunError(
                 f"{folder} holds a run of another manifest: name another folder, or remove this one"
             )
@@ -94,7 +100,7 @@ class Journal:
 
     @property
     def manifest(self) -> bytes:
-        return (self.folder / _MANIFEST).read_bytes()
+        return read_plain(self.folder / _MANIFEST, _MOST_BYTES)
 
     def append(self, entry: Entry, state: State | Path) -> None:
         """Add a state, which may be in a file that is never changed."""
@@ -102,11 +108,12 @@ class Journal:
             raise RunError(f"state {entry.number} does not follow state {len(self.entries) - 1}")
         path = self.path_of(entry.number)
         if isinstance(state, Path):
-            _link(state, path)
+            link_plain(state, path)
         elif not self._repeat(entry):
             state.save(path)
         line = entry.model_dump_json().encode() + b"\n"
-        with (self.folder / _JOURNAL).open("ab") as file:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with open(descriptor(self.folder / _JOURNAL, flags), "ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
@@ -146,7 +153,7 @@ class Journal:
         if not self.entries or entry.state != self.entries[-1].state:
             return False
         try:
-            _link(self.path_of(entry.number - 1), self.path_of(entry.number))
+            link_plain(self.path_of(entry.number - 1), self.path_of(entry.number))
         except OSError:
             # A file has only so many names, and then there is another one.
             return False
@@ -168,14 +175,14 @@ class Journal:
     def _cut(self, size: int) -> None:
         path = self.folder / _JOURNAL
         if path.exists():
-            with path.open("r+b") as file:
+            with open(descriptor(path, os.O_RDWR), "r+b") as file:
                 file.truncate(size)
                 os.fsync(file.fileno())
 
     def _lines(self) -> Iterator[tuple[Entry, int]]:
         """Each whole entry, and where its line ends. A line cut off by a crash ends the journal."""
         path = self.folder / _JOURNAL
-        data = path.read_bytes() if path.exists() else b""
+        data = read_plain(path, _MOST_BYTES) if path.exists() else b""
         end = 0
         for number, line in enumerate(data.split(b"\n")[:-1]):
             end += len(line) + 1
@@ -188,12 +195,6 @@ class Journal:
             yield entry, end
 
 
-def _link(state: Path, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.link(state, path)
-    sync_folder(path.parent)
-
-
 @contextmanager
 def held(folder: Path, name: str = _LOCK) -> Iterator[None]:
     """Keep other processes out of the run in `folder`.
@@ -203,12 +204,14 @@ def held(folder: Path, name: str = _LOCK) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     # Opened so that it stays as it is while somebody else has it.
-    with (folder / name).open("a+") as lock:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    with open(descriptor(folder / name, flags), "a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             lock.seek(0)
-            who = lock.read().strip() or "another"
+            said = lock.read(_MOST_DIGITS).strip()
+            who = said if said.isdecimal() else "another"
             raise RunError(
                 f"process {who} is at the run in {folder} already: wait for it, or end it"
             ) from error
@@ -220,11 +223,5 @@ def held(folder: Path, name: str = _LOCK) -> Iterator[None]:
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Write a file that is there whole or not at all, also after a loss of power."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with open(descriptor, "wb") as file:
+    with written(path, mode=mode, may_be_link=True) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
-    sync_folder(path.parent)

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import rfc8785
 
-from trainyard.engine.errors import StateError
+from trainyard.engine.errors import RunError, StateError
+from trainyard.engine.plain_files import open_plain, written
 
 # Whose tensors they are: the model's, its optimiser's, and that of the merges of rounds.
 WEIGHTS, OPTIMIZER, OUTER = "weights/", "optimizer/", "outer/"
@@ -74,27 +75,26 @@ class State:
 
     def save(self, path: Path) -> None:
         """Write the canonical bytes: `path` then has all of them, or is as it was."""
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            with unfinished.open("wb") as file:
+            with written(path) as file:
                 # All at once: a disk without the room says so now, and has less to do.
                 os.posix_fallocate(file.fileno(), 0, self.size)
                 for part in self.parts():
                     file.write(part)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
             raise StateError(f"cannot write the state {path}: {error.strerror}") from error
-        sync_folder(path.parent)
+        except RunError as error:
+            raise StateError(f"cannot write the state {path}: {error}") from error
 
     @classmethod
     def load(cls, path: Path) -> "State":
         try:
-            data = path.read_bytes()
+            with open_plain(path) as file:
+                data = file.read()
         except OSError as error:
             raise StateError(f"cannot read the state {path}: {error.strerror}") from error
+        except RunError as error:
+            raise StateError(f"cannot read the state: {error}") from error
         return cls.decode(data, str(path))
 
     @classmethod
@@ -123,15 +123,6 @@ def differing(one: State, other: State) -> list[str]:
     """The names of the tensors in which two states differ."""
     names = sorted(one.tensors.keys() | other.tensors.keys())
     return [name for name in names if not _same(one.tensors.get(name), other.tensors.get(name))]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names that were given in `folder` last over a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:
