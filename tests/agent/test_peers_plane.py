@@ -70,6 +70,23 @@ def test_a_refusal_comes_with_its_reason(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_a_link_that_a_sandbox_left_gives_no_file_of_ours(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with peers(tmp_path) as (first, second):
+            (tmp_path / "keystore.json").write_text("a key")
+            (tmp_path / "state").symlink_to(tmp_path / "keystore.json")
+            (tmp_path / "states").symlink_to(tmp_path)
+            second.answers["state"] = tmp_path / "state"
+            second.answers["other state"] = tmp_path / "states" / "keystore.json"
+
+            for kind in ("state", "other state"):
+                with pytest.raises(PeerRefusedError, match="that is not here"):
+                    await first.plane.fetch(1, kind, b"", tmp_path / "got", most_bytes=10)
+            assert not (tmp_path / "got").exists()
+
+    asyncio.run(go())
+
+
 def test_a_mistake_in_an_answer_costs_one_connection(tmp_path: Path) -> None:
     async def go() -> None:
         async with peers(tmp_path) as (first, second):

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import IO
 
+from trainyard.engine.errors import RunError
+from trainyard.engine.plain_files import open_plain
 from trainyard.protocol.errors import TrainyardError
 from worker_agent.peers.errors import PeerError, PeerRefusedError
 from worker_agent.peers.frames import (
@@ -80,7 +82,8 @@ async def give(wire: Wire, slot: int, header: Header, reply: Answer) -> None:
         async with asyncio.timeout(ANSWER_S):
             given = await reply(slot, header.kind, body)
         if isinstance(given, Path):
-            with given.open("rb") as file:
+            # A worker in a sandbox may have put a link to a file of ours there.
+            with _opened(given) as file:
                 await _give_file(wire, file)
             return
     except TrainyardError as error:
@@ -91,6 +94,14 @@ async def give(wire: Wire, slot: int, header: Header, reply: Answer) -> None:
         return
     async with asyncio.timeout(SILENCE_S):
         await wire.send(answer(Status.GIVEN, len(given)) + given)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return open_plain(path)
+    except RunError as error:
+        # Where our files are is not for others.
+        raise FileNotFoundError(path) from error
 
 
 async def _give_file(wire: Wire, file: IO[bytes]) -> None:
