@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
+from trainyard.engine.plain_files import written
 
 FIRST_PORT = 20_000
 _LOOPBACK = "127.0.0.1"
@@ -50,7 +51,9 @@ class Config:
         return cls(**json.loads(path.read_bytes()))
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
+        # Of the runner, into a folder where the sandbox may have put a link of that name.
+        with written(path) as file:
+            file.write(json.dumps(asdict(self)).encode())
 
     @property
     def own(self) -> Sequence[int]:
