@@ -17,6 +17,8 @@ from trainyard.protocol.errors import PermanentError, TransientError
 
 _LOG, _JOB = "worker.log", "job.json"
 _LOOK_EVERY_S = 2.0
+_MOST_LINE_BYTES = 1 << 20
+_NONSENSE = "the worker said what no worker says"
 
 
 class LostPeerError(TransientError):
@@ -102,18 +104,33 @@ async def _look(process: Confined) -> None:
 
 
 async def _listen(output: IO[bytes], hear: Callable[[Event], None]) -> Failed | None:
-    reader = asyncio.StreamReader(limit=1 << 20)
+    reader = asyncio.StreamReader(limit=_MOST_LINE_BYTES)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), output
     )
     failed = None
     try:
-        while line := await reader.readline():
-            event = read_event(line)
+        while (line := await _line(reader)).endswith(b"\n"):
+            event = _event(line)
             if isinstance(event, Failed):
                 failed = event
             hear(event)
     finally:
         transport.close()
     return failed
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """A line, or what there is of one if the worker was ended while it spoke."""
+    try:
+        return await reader.readline()
+    except ValueError as error:
+        raise WorkerFailedError(_NONSENSE) from error
+
+
+def _event(line: bytes) -> Event:
+    try:
+        return read_event(line)
+    except ValueError as error:
+        raise WorkerFailedError(_NONSENSE) from error
