@@ -14,6 +14,12 @@ from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.logs import last_line
 
 _GRACE_S = 5.0
+# Not where systemd keeps the password, nor proxies, nor whatever else the agent was started with.
+_PASSED = (
+    *("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"),
+    *("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
+)
+_PASSED_PREFIXES = ("LC_", "PYTHON", "TRAINYARD_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class Children:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                env=_environment(),
                 preexec_fn=dying_with_parent(niceness=5),
                 # A terminal's Ctrl-C is for the agent, which ends its children in order.
                 start_new_session=True,
@@ -108,3 +115,12 @@ class Children:
         child = self._running.pop((task, work))
         self._selector.unregister(child.handle)
         os.close(child.handle)
+
+
+def _environment() -> dict[str, str]:
+    """What a child may know of what the agent was started with: strangers' work runs below it."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }

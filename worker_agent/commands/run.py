@@ -32,12 +32,14 @@ def run(
         from worker_agent.keystore import address_in, find_password, open_keystore
         from worker_agent.locking import held_key
         from worker_agent.logs import set_up_logs
+        from worker_agent.secrecy import hide_memory
         from worker_agent.settings import read_settings
 
         place = home_at(home)
         settings = read_settings(place)
         address = address_in(place.keystore)
         with held_key(address, place, new_journal=new_journal):
+            hide_memory()
             account = open_keystore(place.keystore, find_password(password_file))
             set_up_logs(place.log, shown=not quiet)
             agent = Agent(place, settings, account)
