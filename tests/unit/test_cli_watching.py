@@ -19,8 +19,8 @@ FOUND = Measured(loss=0.5, metrics={"accuracy": 0.25}, examples=4)
 def test_test_is_that_of_whichever_worker_did_it(slot: int) -> None:
     watch = _Watch(Place(Output(as_json=True), None, None, ()), manifest_of("mlp"))
 
-    watch(Ended(slot=slot, root="", tested=FOUND))
-    watch(Ended(slot=1 - slot, root=""))
+    watch(Ended(slot=slot, root="0" * 64, tested=FOUND))
+    watch(Ended(slot=1 - slot, root="0" * 64))
 
     assert watch.tested == FOUND
 

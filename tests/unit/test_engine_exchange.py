@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Call, End, Exchange
 
 GLOBE = "ab" * 32
@@ -49,3 +50,11 @@ def test_later_rounds_are_forgotten_and_nothing_else(exchange: Exchange, tmp_pat
 
     kept = {path.name for path in (tmp_path / "rounds").iterdir()}
     assert kept == {"000000-call.json", *STRAY}
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../x", "", GLOBE + "\n", GLOBE.upper()])
+def test_name_of_a_state_leads_nowhere_else(exchange: Exchange, name: str) -> None:
+    assert exchange.path_of(GLOBE).name == f"{GLOBE}.safetensors"
+    with pytest.raises(StateError, match="cannot be the name of a state"):
+        exchange.path_of(name)
+    assert not exchange.has(name)

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from trainyard.engine.journal import Entry, Measured, Validated
 
+_Hash: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -25,7 +27,7 @@ class Started(_Event):
     resumed: int = 0
     steps: int
     segments: int
-    start: str | None = None
+    start: _Hash | None = None
 
 
 class Stepped(_Event):
@@ -62,7 +64,7 @@ class Merged(_Event):
 
     event: Literal["merged"] = "merged"
     round: int = Field(ge=0)
-    state: str
+    state: _Hash
     validated: tuple[Validated, ...] = ()
 
 
@@ -78,7 +80,7 @@ class Ended(_Event):
     """A worker has computed all segments; one has tried the model on the test records."""
 
     event: Literal["ended"] = "ended"
-    root: str
+    root: _Hash
     tested: Measured | None = None
 
 

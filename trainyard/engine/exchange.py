@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -24,7 +24,8 @@ _STATES, _ROUNDS = "states", "rounds"
 _POLL_S = 0.01
 # A decision has the offers of all workers, each with its figures.
 _MOST_DOCUMENT_BYTES = 8 << 20
-_HASH = "^[0-9a-f]{64}$"
+_HASH = "[0-9a-f]{64}"
+_Hash: TypeAlias = Annotated[str, Field(pattern=f"^{_HASH}$")]
 _NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})-(call|decision|end|offer-[0-9]+)\.json")
 _UNFINISHED = re.compile(r"\..+\.json\.[0-9]+\.tmp")
 
@@ -38,17 +39,17 @@ class _Document(BaseModel):
 class Call(_Document):
     """The global state that a round starts from, and each worker's last leaf, if it has one."""
 
-    globe: str = Field(pattern=_HASH)
-    last: tuple[str | None, ...]
+    globe: _Hash
+    last: tuple[_Hash | None, ...]
 
 
 class Offer(_Document):
     """What a worker has of a round: its leaf, and its delta or why there is none."""
 
     slot: int = Field(ge=0)
-    globe: str = Field(pattern=_HASH)
-    leaf: str = Field(pattern=_HASH)
-    delta: str | None = Field(default=None, pattern=_HASH)
+    globe: _Hash
+    leaf: _Hash
+    delta: _Hash | None = None
     delta_bytes: int = 0
     absence: Absence | None = None
     trained: Measured | None = None
@@ -91,8 +92,8 @@ class End(_Document):
     """All rounds are done: who makes the model of the last state, and the root of the trace."""
 
     slot: int = Field(ge=0)
-    globe: str = Field(pattern=_HASH)
-    root: str = Field(pattern=_HASH)
+    globe: _Hash
+    root: _Hash
 
 
 _D = TypeVar("_D", bound=_Document)
@@ -136,6 +137,9 @@ class Exchange:
         return path.is_file() and path.stat().st_size > size
 
     def path_of(self, name: str) -> Path:
+        # A name can be a stranger's word, and must not lead out of the folder.
+        if not is_hash(name):
+            raise StateError(f"{name[:64]!r} cannot be the name of a state")
         return self._folder / _STATES / f"{name}.safetensors"
 
     def post(self, document: Call | Offer | Decision | End) -> None:
@@ -192,6 +196,10 @@ class Exchange:
 
     def _path(self, number: int, name: str) -> Path:
         return self._folder / _ROUNDS / f"{number:06}-{name}.json"
+
+
+def is_hash(name: str) -> bool:
+    return re.fullmatch(_HASH, name) is not None
 
 
 def wait_for(look: Callable[[], _D | None]) -> _D:

@@ -5,11 +5,12 @@ Nothing comes in that is not what its name says, or that is larger than the mani
 
 import asyncio
 import json
+import secrets
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainyard.engine.exchange import Decision, Exchange, Offer
+from trainyard.engine.exchange import Decision, Exchange, Offer, is_hash
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.state import State
 from trainyard.protocol.errors import PermanentError
@@ -49,10 +50,13 @@ class Carrier:
         self._exchange.post(offer)
 
     async def _state(self, slot: int, name: str) -> None:
+        if not is_hash(name):
+            raise PermanentError(f"worker {slot} names a state {name[:64]!r}, which none can be")
         if await asyncio.to_thread(self._exchange.has, name):
             return
         async with self._free:
-            path = self._desk / name
+            # A name of ours: what others say is no part of any path here.
+            path = self._desk / secrets.token_hex(8)
             body = json.dumps(name).encode()
             try:
                 await self._plane.fetch(slot, "state", body, path, most_bytes=self._most_bytes)

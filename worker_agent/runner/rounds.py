@@ -9,7 +9,6 @@ on with it.
 import asyncio
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,6 @@ _POLL_S = 0.25
 # How long somebody is kept waiting for something new.
 _HOLD_S = 8.0
 _WORKER, _DESK = "worker", "desk"
-_HASH = re.compile("[0-9a-f]{64}")
 
 
 async def run_rounds(task: Task) -> None:
@@ -203,7 +201,7 @@ class _RoundsRun:
     def _state(self, name: str) -> Path:
         path = self._exchange.path_of(name)
         # What the worker put there is not followed to files of ours.
-        if not _HASH.fullmatch(name) or path.is_symlink():
+        if path.is_symlink():
             raise PermanentError(f"there is no state {name[:64]!r} here")
         return path
 
