@@ -1,5 +1,6 @@
 """Offers of strangers: each thing that can be wrong with one is refused, with the worker's name."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from trainyard.engine.deltas import make_delta
 from trainyard.engine.errors import StateError
 from trainyard.engine.examining import Examiner
 from trainyard.engine.exchange import Decision, Exchange, Offer
+from trainyard.engine.journal import Measured
 from trainyard.engine.leaves import Absence, absent, absent_in, kept
 from trainyard.engine.offers import signed
 from trainyard.engine.signing import address_of
@@ -84,6 +86,40 @@ def test_offer_of_a_worker_is_taken(world: World) -> None:
     offer = world.offer()
 
     assert world.check(offer) == offer
+
+
+NAMES = [metric.title for metric in MANIFEST.training.metrics]
+TRAINED = Measured(loss=0.5, metrics=dict.fromkeys(NAMES, 0.25), examples=8)
+
+
+def test_figures_of_this_run_are_taken(world: World) -> None:
+    offer = world.offer(trained=TRAINED)
+
+    assert NAMES
+    assert world.check(offer) == offer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": {}},
+        {"metrics": {**TRAINED.metrics, "other": 1.0}},
+        {"metrics": dict.fromkeys(NAMES, math.inf)},
+        {"examples": 0},
+        {"loss": math.nan},
+        {"loss": 1e300},
+    ],
+)
+def test_figures_that_are_none_are_refused_before_anything_is_decided(
+    world: World, change: dict[str, Any]
+) -> None:
+    offer = world.offer(trained=TRAINED.model_copy(update=change))
+    other = world.offer(slot=0, key=KEYS[0])
+
+    with pytest.raises(StateError, match="the figures of worker 1 are none of this run's"):
+        world.check(offer)
+    with pytest.raises(StateError, match="the figures of worker 1 are none of this run's"):
+        world.examiner.deltas(decision(other, offer, None), 1, GLOBE)
 
 
 def test_worker_that_diverged_is_taken_at_its_word(world: World) -> None:

@@ -10,10 +10,10 @@ from trainyard.engine.counting import Counters
 from trainyard.engine.deltas import make_delta
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Decision, Exchange, Offer
-from trainyard.engine.journal import Journal
+from trainyard.engine.journal import Journal, Measured
 from trainyard.engine.leaves import Absence, kept
 from trainyard.engine.offers import OFFERS, signed
-from trainyard.engine.round_log import RoundLog
+from trainyard.engine.round_log import RoundLog, _mean
 from trainyard.engine.signing import address_of
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Local
@@ -165,3 +165,13 @@ def test_decision_by_a_leaf_that_names_another_delta_is_refused(
 
     with pytest.raises(StateError, match="another delta"):
         follower.log.check(decision)
+
+
+def test_mean_is_there_for_whatever_figures() -> None:
+    usual = Measured(loss=1.0, metrics={"accuracy": 0.5}, examples=3)
+    more = Measured(loss=5.0, metrics={"accuracy": 1.0}, examples=1)
+
+    assert _mean([]) is None
+    assert _mean([usual, None, more]) == Measured(loss=2.0, metrics={"accuracy": 0.625}, examples=4)
+    assert _mean([usual, more.model_copy(update={"metrics": {}})]) == Measured(loss=2.0, examples=4)
+    assert _mean([usual.model_copy(update={"examples": 0})]) is None

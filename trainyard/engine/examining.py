@@ -1,15 +1,29 @@
 """What is asked of an offer before anybody uses it: it comes from a stranger."""
 
+import math
+
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.deltas import is_finite, read_delta
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Decision, Exchange, Offer
+from trainyard.engine.journal import Measured
 from trainyard.engine.leaves import Absence, absent, absent_in, delta_of
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.merging import check_quorum, plan_of, rounds_of
 from trainyard.engine.offers import Signers, check_signed
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Local, Manifest
+
+# Sums of as many numbers of 32 bits as a run can have steps are smaller.
+_MOST_FIGURE = 1e60
+
+
+def has_numbers(figures: Measured) -> bool:
+    """Whether these are figures of some examples, with which one can go on computing."""
+    values = (figures.loss, *figures.metrics.values())
+    return figures.examples > 0 and all(
+        math.isfinite(one) and abs(one) <= _MOST_FIGURE for one in values
+    )
 
 
 class Examiner:
@@ -62,7 +76,16 @@ class Examiner:
                 f"{offer.round}"
             )
         check_signed(offer, self._manifest, self._signers)
+        self._check_figures(offer)
         return offer
+
+    def _check_figures(self, offer: Offer) -> None:
+        """Nothing depends on them, and nobody signs them. But they are added up and shown."""
+        if offer.trained is None:
+            return
+        names = {metric.title for metric in self._manifest.training.metrics}
+        if set(offer.trained.metrics) != names or not has_numbers(offer.trained):
+            raise StateError(f"the figures of worker {offer.slot} are none of this run's")
 
     def _absent(self, offer: Offer, globe: State) -> State | None:
         """What a worker keeps of a round that it has nothing of; None if it must have something."""

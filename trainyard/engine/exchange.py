@@ -26,6 +26,8 @@ _POLL_S = 0.01
 _MOST_DOCUMENT_BYTES = 8 << 20
 _HASH = "[0-9a-f]{64}"
 _Hash: TypeAlias = Annotated[str, Field(pattern=f"^{_HASH}$")]
+# A century.
+_LONGEST_S = 3.2e9
 _NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})-(call|decision|end|offer-[0-9]+)\.json")
 _UNFINISHED = re.compile(r"\..+\.json\.[0-9]+\.tmp")
 
@@ -33,7 +35,7 @@ _UNFINISHED = re.compile(r"\..+\.json\.[0-9]+\.tmp")
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
-    round: int = Field(ge=0)
+    round: int = Field(ge=0, lt=1 << 63)
 
 
 class Call(_Document):
@@ -50,11 +52,11 @@ class Offer(_Document):
     globe: _Hash
     leaf: _Hash
     delta: _Hash | None = None
-    delta_bytes: int = 0
+    delta_bytes: int = Field(default=0, ge=0, lt=1 << 40)
     absence: Absence | None = None
     trained: Measured | None = None
-    train_s: float = 0.0
-    trace_s: float = 0.0
+    train_s: float = Field(default=0.0, ge=0, le=_LONGEST_S)
+    trace_s: float = Field(default=0.0, ge=0, le=_LONGEST_S)
     energy: Energy | None = None
     # By the worker's key, over all that the rest of the run depends on.
     signature: str = Field(default="", pattern="^([0-9a-f]{130})?$")

@@ -262,15 +262,19 @@ class RoundLog:
 
 
 def _mean(parts: list[Measured | None]) -> Measured | None:
+    """Whatever the figures are, a run does not end by them: they were decided on already."""
     figures = [part for part in parts if part is not None]
-    if not figures:
-        return None
     examples = sum(one.examples for one in figures)
+    if not examples:
+        return None
+    shares = [one.examples / examples for one in figures]
+    common = set.intersection(*(set(one.metrics) for one in figures))
     return Measured(
-        loss=sum(one.loss * one.examples for one in figures) / examples,
+        loss=sum(one.loss * share for one, share in zip(figures, shares, strict=True)),
         metrics={
-            name: sum(one.metrics[name] * one.examples for one in figures) / examples
+            name: sum(one.metrics[name] * share for one, share in zip(figures, shares, strict=True))
             for name in figures[0].metrics
+            if name in common
         },
         examples=examples,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from trainyard.engine.energy import Meter
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import Ended, Merged, Offered, Started, tell
-from trainyard.engine.examining import Examiner
+from trainyard.engine.examining import Examiner, has_numbers
 from trainyard.engine.exchange import Call, End, Exchange, Offer, pause, wait_for
 from trainyard.engine.figures import Sums
 from trainyard.engine.journal import Entry
@@ -105,6 +105,10 @@ class _RoundWorker:
 
     def _offer(self, call: Call, part: Part) -> None:
         delta = None if part.delta is None else self._exchange.put(part.delta)
+        trained = None if part.figures is None else measured(part.figures)
+        if trained is not None and not has_numbers(trained):
+            # A metric may be too large for a number where the loss is not.
+            trained = None
         offer = Offer(
             round=call.round,
             slot=self._slot,
@@ -113,7 +117,7 @@ class _RoundWorker:
             delta=delta,
             delta_bytes=0 if part.delta is None else part.delta.size,
             absence=part.absence,
-            trained=None if part.figures is None else measured(part.figures),
+            trained=trained,
             train_s=part.train_s,
             trace_s=part.trace_s,
             energy=self._meter.take(),
