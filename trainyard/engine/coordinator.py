@@ -62,7 +62,8 @@ class Coordinator:
     """Leads the workers of `crew`, and tells `tell` how it goes.
 
     One that is lost `most_losses` times without a part between is not started again. The model is
-    made by the worker `finisher`, or by any that is there.
+    made by the worker `finisher`, or by any that is there. The run begins with the state of the
+    worker `starter`, where the others are strangers, or of the first that is there.
     """
 
     def __init__(
@@ -75,9 +76,13 @@ class Coordinator:
         tell: Callable[[Event], None] = tell,
         most_losses: int | None = MOST_LOSSES,
         finisher: int | None = None,
+        starter: int | None = None,
     ) -> None:
         self._log, self._exchange, self._crew = log, exchange, crew
         self._tell, self._most_losses, self._finisher = tell, most_losses, finisher
+        self._starter = starter
+        # What others begin with, as long as that of `starter` is not known.
+        self._starts: dict[int, str] = {}
         self._workers = log.plan.workers
         self._quorum = quorum_of(log.manifest)
         self._deadline = deadline
@@ -146,13 +151,29 @@ class Coordinator:
     def _agree_on_start(self, event: Started) -> None:
         if event.start is None:
             return
-        if not self._log.has_begun:
+        if self._log.has_begun:
+            self._check_start(event.slot, event.start)
+        elif self._starter in (None, event.slot):
             self._tell(Finished(entry=self._log.begin(event.start)))
             self._open_round()
-        elif event.start != self._log.start:
+            self._check_starts()
+        else:
+            self._starts[event.slot] = event.start
+
+    def _check_starts(self) -> None:
+        """Look at what others said before it was known what is right."""
+        for slot, start in self._starts.items():
+            try:
+                self._check_start(slot, start)
+            except StateError as error:
+                self._refuse(slot, str(error))
+        self._starts.clear()
+
+    def _check_start(self, slot: int, start: str) -> None:
+        if start != self._log.start:
             raise StateError(
-                f"worker {event.slot} disagrees about the state before the first round: its "
-                "machine is faulty or of another class"
+                f"worker {slot} disagrees about the state before the first round: its machine is "
+                "faulty or of another class"
             )
 
     def _take_offer(self, slot: int) -> None:

@@ -56,6 +56,7 @@ class Follower:
         self._entering: asyncio.Task[None] | None = None
         # The round after the one that is being entered, and what it starts from.
         self._next: tuple[int, str] | None = None
+        self._last: Decision | None = None
         self._reason = ""
 
     async def follow(self, leader: int) -> bool:
@@ -71,9 +72,7 @@ class Follower:
                 await asyncio.sleep(_PAUSE_S)
             return True
         finally:
-            if self._entering is not None:
-                self._entering.cancel()
-                await asyncio.gather(self._entering, return_exceptions=True)
+            await self._end_entering()
 
     async def take_decision(self, source: int) -> bool:
         """Go one round further by what the worker of `source` has; False at the end."""
@@ -86,6 +85,7 @@ class Follower:
         await self.carrier.states(source, *needed_to_merge(decision))
         # The last round has to be in the trace before this one.
         await self._enter_all()
+        self._last = decision
         merged = await to_its_end(log.agree, decision)
         call = log.call_after(decision)
         if call is not None:
@@ -93,6 +93,21 @@ class Follower:
         self._next = decision.round + 1, merged.hash.hex()
         self._entering = asyncio.create_task(self._enter(source, decision))
         return True
+
+    async def take_back(self) -> None:
+        """Forget the last decision that was taken over, if its round did not come into the trace.
+
+        What we decided ourselves before a crash stays.
+        """
+        self._next = None
+        await self._end_entering()
+        log, last = self.log, self._last
+        if last is None or not log.has_begun or last.round != log.round:
+            return
+        if self.exchange.decision(log.round) == last:
+            await to_its_end(log.go_back, log.round)
+            self.exchange.post(log.call())
+            self.own.restart()
 
     async def finish(self) -> None:
         """Have all of the last round here."""
@@ -152,6 +167,12 @@ class Follower:
             entering, self._entering = self._entering, None
             await entering
 
+    async def _end_entering(self) -> None:
+        if self._entering is not None:
+            entering, self._entering = self._entering, None
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+
     async def _agree(self, leader: int) -> None:
         """Have no round that the leader has otherwise, or has not: it leads, and we follow."""
         self._next = None
@@ -160,12 +181,14 @@ class Follower:
         while True:
             number = log.round if log.has_begun else 0
             standing = await self.standing(leader, number)
+            # Who says that it is not so far is not silent.
+            self.task.live.silent.pop(leader, None)
             if not standing.leads:
-                raise PeerError(f"worker {leader} does not lead yet")
+                raise PeerRefusedError(f"worker {leader} does not lead yet")
             if not log.has_begun or (standing.globe == log.globe_before(number)):
                 return
             if standing.globe is None and standing.rounds >= number:
-                raise PeerError(f"worker {leader} is still at round {number - 1}")
+                raise PeerRefusedError(f"worker {leader} is still at round {number - 1}")
             back = min(standing.rounds, number - 1)
             if back < 0:
                 raise PermanentError(

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from trainyard.engine.coordinating import Deadline
 from trainyard.engine.coordinator import Coordinator
-from trainyard.engine.events import Ended, Event, LeftOut, Offered, Started
+from trainyard.engine.events import Ended, Event, LeftOut, Offered
 from trainyard.engine.tested import keep_tested
 from trainyard.protocol.errors import PermanentError, TrainyardError
+from worker_agent.peers.errors import PeerError
 from worker_agent.runner.carrying import ASK_S
 from worker_agent.runner.distant_crew import DistantCrew, LeftError
 from worker_agent.runner.following import Follower, Standing
@@ -22,6 +23,8 @@ from worker_agent.runner.waiting import to_its_end
 # No manifest says how long a part may take: the slowest so far, three times, and never less.
 _DEADLINE = Deadline(least_s=120.0, times=3.0, first_s=600.0)
 _HOLD_S = 8.0
+# How long one is listened to who says that it has more of the run than we have.
+_CATCH_UP_S = 900.0
 
 
 class Leader:
@@ -34,17 +37,29 @@ class Leader:
 
     async def catch_up(self) -> None:
         """Take over what others have of the run and we have not, as one that came new."""
-        for _ in range(len(self._known())):
-            ahead = await self._ahead()
+        # Each is asked once: who promised more than it has is not to hold us up again.
+        asked: set[int] = set()
+        while True:
+            ahead = await self._ahead(self._known() - asked)
             if ahead is None:
                 return
             slot, rounds = ahead
             try:
-                while self._rounds < rounds:
-                    await self._follower.take_decision(slot)
-                    await self._follower.finish()
-            except TrainyardError as error:
-                structlog.get_logger().warning("cannot catch up", source=slot, reason=str(error))
+                async with asyncio.timeout(_CATCH_UP_S):
+                    await self._take_from(slot, rounds)
+            except (TrainyardError, TimeoutError) as error:
+                reason = str(error) or f"it was not done in {_CATCH_UP_S:.0f} s"
+                structlog.get_logger().warning("cannot catch up", source=slot, reason=reason)
+            asked.add(slot)
+            await self._follower.take_back()
+
+    async def _take_from(self, slot: int, rounds: int) -> None:
+        """Go as far as the worker of `slot` says it is, or as far as it can show."""
+        while (before := self._rounds) < rounds:
+            await self._follower.take_decision(slot)
+            await self._follower.finish()
+            if self._rounds == before:
+                raise PeerError(f"worker {slot} has no decision on round {before}")
 
     async def lead(self) -> None:
         crew = DistantCrew(
@@ -68,6 +83,7 @@ class Leader:
             tell=tell,
             most_losses=None,
             finisher=self._slot,
+            starter=self._slot,
         )
         attending = asyncio.create_task(crew.attend())
         leading = asyncio.create_task(to_its_end(coordinator.lead))
@@ -94,18 +110,20 @@ class Leader:
     def _rounds(self) -> int:
         return self._log.round if self._log.has_begun else 0
 
-    async def _ahead(self) -> tuple[int, int] | None:
+    async def _ahead(self, known: set[int]) -> tuple[int, int] | None:
         """Who has most rounds, and how many, if that is more than we have."""
         found: dict[int, Standing] = {}
-        for slot in self._known() - {self._slot}:
+        for slot in known - {self._slot}:
             try:
                 found[slot] = await self._follower.standing(slot, 0)
             except TrainyardError:
                 continue
-        best = max(found, key=lambda slot: found[slot].rounds, default=None)
-        if best is None or found[best].rounds <= self._rounds:
+        most = self._log.plan.rounds
+        rounds = {slot: one.rounds for slot, one in found.items() if one.rounds <= most}
+        best = max(rounds, key=lambda slot: rounds[slot], default=None)
+        if best is None or rounds[best] <= self._rounds:
             return None
-        return best, found[best].rounds
+        return best, rounds[best]
 
     async def _news(self, slot: int, name: str, since: int) -> News:
         if slot == self._slot:
@@ -121,9 +139,7 @@ class Leader:
         """Have here what an event names before anybody acts by it."""
         if slot == self._slot:
             return
-        if isinstance(event, Started):
-            await self._follower.carrier.states(slot, event.start)
-        elif isinstance(event, Offered) and event.round == self._rounds:
+        if isinstance(event, Offered) and event.round == self._rounds:
             await self._follower.carrier.offer(slot, event.round)
 
     def _dismiss(self, slot: int) -> None:
