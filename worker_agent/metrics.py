@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -133,7 +134,13 @@ def _page(head: bytes, registry: CollectorRegistry) -> bytes:
         return _reply("405 Method Not Allowed", b"only GET\n")
     if line[1].partition(b"?")[0] not in (b"/metrics", b"/"):
         return _reply("404 Not Found", b"ask for /metrics\n")
-    return _reply("200 OK", generate_latest(registry))
+    try:
+        page = generate_latest(registry)
+    except Exception:
+        # Whatever is wrong with a figure, the agent goes on.
+        structlog.get_logger().exception("the metrics cannot be shown")
+        return _reply("500 Internal Server Error", b"the agent could not answer; see its log\n")
+    return _reply("200 OK", page)
 
 
 def _reply(status: str, body: bytes) -> bytes:

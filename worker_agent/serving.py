@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
+
 LONGEST_BYTES = 8192
 _PIECE_BYTES = 1 << 16
 _MOST_CONNECTIONS = 8
@@ -90,6 +92,10 @@ class Server:
         except BlockingIOError:
             return
         except OSError:
+            is_over = True
+        except Exception:
+            # A question that cannot be answered is not to end who was asked.
+            structlog.get_logger().exception("a question could not be answered")
             is_over = True
         if is_over:
             self._drop(connection)
