@@ -18,6 +18,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainyard.engine.addresses import Addresses
+from trainyard.engine.errors import StateError
 from trainyard.engine.journal import Journal
 from trainyard.engine.scoring import MOST_SCORE_BYTES, SCORE, Score
 from trainyard.engine.worker import Job
@@ -26,7 +27,7 @@ from worker_agent.peers.errors import PeerError
 from worker_agent.peers.inner import FIRST_PORT, Config, async_ports
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.child import LostPeerError, Worker
-from worker_agent.runner.copying import copy_run, count_states
+from worker_agent.runner.copying import OtherStateError, copy_run, count_states
 from worker_agent.runner.meeting import open_plane, sockets_of
 from worker_agent.runner.task import Task
 from worker_agent.runner.waiting import first_of
@@ -104,9 +105,14 @@ class _AsyncRun:
             if len(found) == self._task.workers - 1:
                 break
             await asyncio.sleep(_POLL_S)
-        best = max(found, key=lambda slot: found[slot].states)
-        if found[best].states > count_states(self._task.run):
-            await copy_run(self._task, plane, best, found[best].states)
+        for slot in sorted(found, key=lambda slot: -found[slot].states):
+            if found[slot].states <= count_states(self._task.run):
+                return
+            try:
+                # It does not lead, so what we have ourselves is not given up for it.
+                await copy_run(self._task, plane, slot, found[slot].states, may_rewind=False)
+            except (PeerError, OtherStateError, StateError) as error:
+                structlog.get_logger().warning("cannot copy", source=slot, reason=str(error))
 
     async def _standings(self, plane: PeerPlane) -> dict[int, Standing]:
         others = [slot for slot in range(self._task.workers) if slot != self._slot]
@@ -228,6 +234,10 @@ class _AsyncRun:
         except (TrainyardError, ValidationError):
             silent.setdefault(slot, time.monotonic())
             return None
+        if standing.states > self._task.manifest.plan.segments + 1:
+            # No run of this manifest has so many: who says so says nothing.
+            silent.setdefault(slot, time.monotonic())
+            return None
         silent.pop(slot, None)
         return standing
 
@@ -242,7 +252,7 @@ class _AsyncRun:
             return (task.run / SCORE).read_bytes()
         try:
             number = int(json.loads(body))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise PermanentError(f"{kind!r} cannot be asked for like this") from error
         journal = Journal.read(task.run)
         if not 0 <= number < len(journal.entries):
