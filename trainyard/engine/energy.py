@@ -34,7 +34,7 @@ class Energy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    joules: float = Field(ge=0)
+    joules: float = Field(ge=0, allow_inf_nan=False)
     by: Basis
 
 

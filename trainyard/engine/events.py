@@ -6,15 +6,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from trainyard.engine.journal import Entry, Measured, Validated
+from trainyard.engine.journal import MOST, Entry, Measured, Validated
 
+_Count: TypeAlias = Annotated[int, Field(ge=0, lt=MOST)]
 _Hash: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
-    slot: int = 0
+    slot: _Count = 0
 
 
 class Started(_Event):
@@ -24,9 +25,9 @@ class Started(_Event):
     """
 
     event: Literal["started"] = "started"
-    resumed: int = 0
-    steps: int
-    segments: int
+    resumed: _Count = 0
+    steps: _Count
+    segments: _Count
     start: _Hash | None = None
 
 
@@ -34,7 +35,7 @@ class Stepped(_Event):
     """A worker has taken a step; only some are told."""
 
     event: Literal["stepped"] = "stepped"
-    step: int
+    step: _Count
     loss: float
     examples_per_s: float
 
@@ -56,14 +57,14 @@ class Offered(_Event):
     """A worker has done its part of a round."""
 
     event: Literal["offered"] = "offered"
-    round: int = Field(ge=0)
+    round: _Count
 
 
 class Merged(_Event):
     """A worker has merged a round by itself, and has tried the outcome if that ended an epoch."""
 
     event: Literal["merged"] = "merged"
-    round: int = Field(ge=0)
+    round: _Count
     state: _Hash
     validated: tuple[Validated, ...] = ()
 
@@ -72,7 +73,7 @@ class LeftOut(_Event):
     """A round goes on without a worker."""
 
     event: Literal["left_out"] = "left_out"
-    round: int = Field(ge=0)
+    round: _Count
     reason: str
 
 
@@ -100,8 +101,8 @@ class Restarted(_Event):
 
     event: Literal["restarted"] = "restarted"
     reason: str
-    kept: int
-    lost_s: float
+    kept: _Count
+    lost_s: float = Field(ge=0, allow_inf_nan=False)
     alone: bool = False
 
 

@@ -27,6 +27,8 @@ RUN_LOCK = "run.lock"
 # No run's journal comes near it; what is larger was written by somebody else.
 _MOST_BYTES = 256 << 20
 _MOST_DIGITS = 20
+# Entries may be a stranger's: a number that no counter holds is none.
+MOST = 1 << 63
 
 
 class Measured(BaseModel):
@@ -36,14 +38,14 @@ class Measured(BaseModel):
 
     loss: float
     metrics: dict[str, float] = {}
-    examples: int
+    examples: int = Field(ge=0, lt=MOST)
 
 
 class Validated(Measured):
     """Figures of an evaluation at the end of an epoch."""
 
-    epoch: int
-    step: int
+    epoch: int = Field(ge=0, lt=MOST)
+    step: int = Field(ge=0, lt=MOST)
 
 
 class Entry(BaseModel):
@@ -51,16 +53,16 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
-    number: int = Field(ge=0)
+    number: int = Field(ge=0, lt=MOST)
     state: str = Field(pattern="^[0-9a-f]{64}$")
-    step: int = Field(ge=0)
+    step: int = Field(ge=0, lt=MOST)
     stop: Stop = Stop.NO
     trained: Measured | None = None
     validated: tuple[Validated, ...] = ()
-    train_s: float = 0.0
-    trace_s: float = 0.0
+    train_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    trace_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     # By this worker, to all others together.
-    sent_bytes: int = 0
+    sent_bytes: int = Field(default=0, ge=0, lt=MOST)
     # By this worker's process, as far as that can be estimated.
     energy: Energy | None = None
 

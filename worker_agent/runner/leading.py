@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from trainyard.engine.coordinating import Deadline
 from trainyard.engine.coordinator import Coordinator
-from trainyard.engine.events import Ended, Event, LeftOut, Offered
+from trainyard.engine.events import Ended, Event, Failed, LeftOut, Merged, Offered, Started
 from trainyard.engine.tested import keep_tested
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from worker_agent.peers.errors import PeerError
@@ -25,6 +25,9 @@ _DEADLINE = Deadline(least_s=120.0, times=3.0, first_s=600.0)
 _HOLD_S = 8.0
 # How long one is listened to who says that it has more of the run than we have.
 _CATCH_UP_S = 900.0
+
+# All that another worker has to say: how far the run is we say ourselves.
+_WORDS = (Started, Offered, Merged, Ended, Failed)
 
 
 class Leader:
@@ -131,9 +134,13 @@ class Leader:
         body = json.dumps({"name": name, "since": since}).encode()
         data = await self._follower.plane.ask(slot, "events", body, timeout_s=ASK_S)
         try:
-            return News.model_validate_json(data)
+            news = News.model_validate_json(data)
         except ValidationError as error:
             raise PermanentError(f"worker {slot} says what no worker says") from error
+        for _, event in news.events:
+            if not isinstance(event, _WORDS):
+                raise PermanentError(f"worker {slot} says {event.event!r}, which is for us to say")
+        return news
 
     async def _carry(self, slot: int, event: Event) -> None:
         """Have here what an event names before anybody acts by it."""
@@ -166,4 +173,6 @@ class Leader:
             structlog.get_logger().warning(
                 "left out", slot=event.slot, round=event.round, reason=event.reason
             )
-        self._task.live.take(event)
+        if not isinstance(event, Started):
+            # Our own worker was heard already, and others say nothing about our run.
+            self._task.live.take(event)

@@ -194,7 +194,7 @@ class _RoundsRun:
                     if slot == self._leader():
                         self._own.restart()
                     return b""
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise PermanentError(f"{kind!r} cannot be asked for like this") from error
         raise PermanentError(f"nobody asks for {kind!r}")
 
