@@ -253,13 +253,11 @@ class TestCheats:
     @pytest.mark.parametrize(
         ("cheat", "where"),
         [
-            # The rate is part of what a worker keeps, and so only wrong where it comes in.
-            ({"optimizer": {"type": "Adam", "learning_rate": 0.0100001}}, 1),
             ({"seed": 12}, PART),
             ({"outer": {"learning_rate": 0.70001}}, MERGE),
             ({"outer": {"momentum": 0.8}}, MERGE),
         ],
-        ids=["another rate", "another order", "outer rate", "outer momentum"],
+        ids=["another order", "outer rate", "outer momentum"],
     )
     def test_computed_otherwise(self, open_rounds: Open, cheat: dict[str, Any], where: int) -> None:
         training = open_rounds(rounds_of(workers=3))
@@ -268,6 +266,15 @@ class TestCheats:
         run = run_all(training, others={where: other})
 
         assert wrong_segments(training, run) == [where]
+
+    def test_another_rate_is_none_of_the_run(self, open_rounds: Open) -> None:
+        """Or whoever brought it in would be right ever after: it is part of what a worker keeps."""
+        training = open_rounds(rounds_of(workers=3))
+        rate = {"type": "Adam", "learning_rate": 0.0100001}
+        other = open_rounds(rounds_of(workers=3, optimizer=rate))
+
+        with pytest.raises(StateError, match="and the manifest says"):
+            run_all(training, others={1: other})
 
     def test_merge_without_a_worker_that_was_there(self, open_rounds: Open) -> None:
         training = open_rounds(rounds_of(workers=3))
