@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -25,11 +26,13 @@ def head(market: Scene, agent: Agent) -> int:
 
 
 def listeners(agent: Agent) -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process(agent.child.pid).children()
-        if "worker_agent.waking" in child.cmdline()
-    ]
+    found = []
+    for child in psutil.Process(agent.child.pid).children():
+        # One that was killed has no command line for a moment, and then is gone.
+        with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            if "worker_agent.waking" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def test_agent_that_hardly_ever_looks_is_woken_by_blocks(market: Scene) -> None:
