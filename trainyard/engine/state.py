@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -132,17 +133,25 @@ def _same(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 def _header(tensors: Mapping[str, Tensor]) -> bytes:
-    specs: dict[str, Any] = {_METADATA: {"format": _FORMAT}}
-    end = 0
     for name, tensor in tensors.items():
         if tensor.dtype not in _NAMES:
             raise StateError(f"tensor {name} has dtype {tensor.dtype}, which a state cannot hold")
-        begin, end = end, end + tensor.nbytes
-        specs[name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [begin, end],
-        }
+    return _layout(
+        tuple(
+            (name, _NAMES[tensor.dtype], tensor.shape, tensor.nbytes)
+            for name, tensor in tensors.items()
+        )
+    )
+
+
+# All states of a run are laid out alike, and canonical JSON takes as long as copying a small one.
+@lru_cache(maxsize=8)
+def _layout(tensors: tuple[tuple[str, str, tuple[int, ...], int], ...]) -> bytes:
+    specs: dict[str, Any] = {_METADATA: {"format": _FORMAT}}
+    end = 0
+    for name, dtype, shape, size in tensors:
+        begin, end = end, end + size
+        specs[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
     text = rfc8785.dumps(specs)
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
