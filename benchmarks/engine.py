@@ -3,54 +3,50 @@
     python -m benchmarks.engine [--quick]     the figures; last, one line of JSON
 
 Each figure is a ratio against a baseline of the same run, taken turn by turn, since machines are
-noisy; of the turns the median counts. Accuracy is that of an epoch of MNIST, over three seeds.
+noisy; of the turns the median counts. Accuracy is that after three epochs of MNIST, in the quick
+form after one, over three seeds.
 """
 
+import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.engine_children import Turn
-from benchmarks.engine_nets import LENET, NETS, ROOT, manifest_of
+from benchmarks.engine_nets import LENET, NETS, manifest_of
 from benchmarks.engine_rounds import measure_rounds
 from benchmarks.reporting import Figure, report
+from benchmarks.turns import Part, Turn, playing
 from examples.mnist.prepare import load_mnist
 from trainyard.engine.auditing import audit
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 from trainyard.engine.state import State
+from trainyard.engine.worker import Job
+from trainyard.protocol.manifest import Manifest
 
 _SEGMENT = 100
 _STATE_BYTES = 100_000_000
 _SPEED_STEPS = 15
-_LOG = "children.log"
+_ENDLESS = {"steps": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured."""
+    """How much is measured: how often each takes its turn, and how long the turns are."""
 
-    # Of one process: how often each takes its turn, and of how many segments.
     turns: int
-    turn_segments: int
-    # Of two workers: how often each is run, and for how many segments.
-    pairs: int
-    segments: int
+    longer: int = 1
 
 
-_QUICK = Effort(turns=3, turn_segments=1, pairs=1, segments=4)
-_FULL = Effort(turns=7, turn_segments=5, pairs=5, segments=8)
+_QUICK = Effort(turns=5)
+_FULL = Effort(turns=15, longer=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,66 +55,65 @@ class Pace:
 
     over_fit: float
     tracing: float
+    keeping: float
     replay: float
     fit_s: float
 
 
-def measure_pace(net: str, records: Path, effort: Effort) -> Pace:
+def measure_pace(net: str, records: Path, folder: Path, effort: Effort) -> Pace:
+    timing = NETS[net]
     manifest = manifest_of(
-        net, batch=NETS[net], threads=2, steps_per_segment=_SEGMENT, until={"steps": 1_000_000}
+        net, batch=timing.batch, threads=2, steps_per_segment=_SEGMENT, until=_ENDLESS
     )
-    path = records / "manifest.json"
-    path.write_bytes(manifest.canonical)
-    arguments = [str(path), str(records), str(effort.turn_segments)]
-    with (
-        _child(["ours", *arguments], records) as ours,
-        _child(["fit", *arguments], records) as fit,
-    ):
-        for child in (ours, fit):
-            _answer(child, records)
-        pairs = [
-            tuple(Turn.model_validate_json(_turn(child, records)) for child in (ours, fit))
-            for _ in range(effort.turns)
-        ]
+    part = Part(
+        kind="ours",
+        job=_job(manifest, folder / "ours", records),
+        segments=timing.segments * effort.longer,
+        replays=True,
+    )
+    fit = part.model_copy(update={"kind": "fit", "job": _job(manifest, folder / "fit", records)})
+    pairs = _turns(effort, ("engine_children", part), ("engine_children", fit))
     return Pace(
         over_fit=statistics.median(mine.seconds / theirs.seconds for mine, theirs in pairs),
         tracing=statistics.median(mine.trace_s / mine.seconds for mine, _ in pairs),
+        keeping=statistics.median(mine.keep_s / mine.seconds for mine, _ in pairs),
         replay=statistics.median(mine.replay_s / mine.seconds for mine, _ in pairs),
         fit_s=statistics.median(theirs.seconds for _, theirs in pairs),
     )
 
 
-@contextmanager
-def _child(arguments: list[str], records: Path) -> Iterator["subprocess.Popen[str]"]:
-    with (records / _LOG).open("a") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.engine_children", *arguments],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        yield child
-    finally:
-        child.kill()
-        child.communicate()
+def measure_speedup(folder: Path, records: Path, effort: Effort) -> float:
+    """Two workers with a core each against one worker with one core, at the same global batch."""
+    changes = {"batch": 1024, "threads": 1, "steps_per_segment": _SPEED_STEPS, "until": _ENDLESS}
+    single = _job(manifest_of(LENET, **changes), folder / "alone", records)
+    shared = _job(manifest_of(LENET, mode="sync", workers=2, **changes), folder / "both", records)
+    core = min(os.sched_getaffinity(0))
+    pairs = _turns(
+        effort,
+        ("engine_children", _speed(single.model_copy(update={"core": core}), effort)),
+        ("engine_pair", _speed(shared, effort)),
+    )
+    return statistics.median(alone.seconds / both.seconds for alone, both in pairs)
 
 
-def _turn(child: "subprocess.Popen[str]", records: Path) -> str:
-    if child.stdin is None:
-        raise TypeError("a child's input is a pipe")
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    return _answer(child, records)
+def _speed(job: Job, effort: Effort) -> Part:
+    return Part(kind="ours", job=job, segments=2 * effort.longer)
 
 
-def _answer(child: "subprocess.Popen[str]", records: Path) -> str:
-    line = "" if child.stdout is None else child.stdout.readline()
-    if not line:
-        raise RuntimeError(f"a process ended: {(records / _LOG).read_text()[-2000:]}")
-    return line
+def _turns(effort: Effort, *playing_parts: tuple[str, Part]) -> list[tuple[Turn, ...]]:
+    """What each took in each of its turns; all start together, and are ready before the first."""
+    with ExitStack() as ending:
+        players = [ending.enter_context(playing(module, part)) for module, part in playing_parts]
+        for player in players:
+            player.wait_until_ready()
+        return [tuple(player.turn() for player in players) for _ in range(effort.turns)]
+
+
+def _job(manifest: Manifest, folder: Path, records: Path) -> Job:
+    path = folder.with_name(f"{folder.name}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(manifest.canonical)
+    return Job(manifest=path, folder=folder, train=records)
 
 
 def measure_start(folder: Path, files: Files) -> float:
@@ -128,29 +123,6 @@ def measure_start(folder: Path, files: Files) -> float:
     began = time.perf_counter()
     audit(folder / "audited", files, [0, 1])
     return time.perf_counter() - began
-
-
-def measure_speedup(folder: Path, files: Files, effort: Effort) -> float:
-    """Two workers with a core each against one worker with one core, at the same global batch."""
-
-    def pace(name: str, **changes: Any) -> float:
-        manifest = manifest_of(
-            LENET,
-            batch=1024,
-            threads=1,
-            until={"steps": effort.segments * _SPEED_STEPS},
-            steps_per_segment=_SPEED_STEPS,
-            **changes,
-        )
-        journal = run_local(manifest, files, folder / name, pinned=True)
-        # The first segment makes the functions; state 0 is none.
-        return statistics.median(one.train_s + one.trace_s for one in journal.entries[2:])
-
-    ratios = []
-    for number in range(effort.pairs):
-        alone = pace(f"alone-{number}")
-        ratios.append(alone / pace(f"both-{number}", mode="sync", workers=2))
-    return statistics.median(ratios)
 
 
 def measure_state(turns: int) -> float:
@@ -184,14 +156,17 @@ def prepare(folder: Path) -> Files:
 def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
     files = prepare(folder)
     paces = {
-        net: measure_pace(net, folder / ("noise" if "cifar" in net else "train"), effort)
+        net: measure_pace(
+            net, folder / ("noise" if "cifar" in net else "train"), folder / "paces" / net, effort
+        )
         for net in NETS
     }
-    speedup = measure_speedup(folder, files, effort)
+    speedup = measure_speedup(folder / "speed", files.train, effort)
     bytes_ratio, accuracy = measure_rounds(folder, files, quick=effort is _QUICK)
     start_s = measure_start(folder, files)
     told = ", ".join(
-        f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step)"
+        f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step; "
+        f"tracing {pace.tracing:.4f}, and {pace.keeping:.4f} for states on disk)"
         for net, pace in paces.items()
     )
     return [
@@ -203,7 +178,7 @@ def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
         ),
         Figure(
             "tracing_share",
-            "tracing ÷ training, the worst of three nets",
+            "states and their hashes ÷ training, the worst of three nets",
             max(pace.tracing for pace in paces.values()),
             0.01,
         ),

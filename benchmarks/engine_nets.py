@@ -1,6 +1,7 @@
 """The networks that `benchmarks.engine` measures: those of the examples, trained alike."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,21 @@ from trainyard.protocol.manifest import Manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 LENET = "mnist/lenet5"
-# By the batch that they are timed with.
-NETS = {LENET: 128, "mnist/mlp300_100": 128, "cifar10/cnn": 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The batch that a network is timed with, and segments that take it about two seconds."""
+
+    batch: int
+    segments: int
+
+
+NETS = {
+    LENET: Timing(128, segments=2),
+    "mnist/mlp300_100": Timing(128, segments=5),
+    "cifar10/cnn": Timing(16, segments=1),
+}
 
 
 def manifest_of(net: str, **changes: Any) -> Manifest:

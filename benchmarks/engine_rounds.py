@@ -31,6 +31,7 @@ _WORKERS = 2
 _LOCAL_STEPS = 50
 # Whole rounds that come nearest to an epoch at the batch of 128.
 _EPOCH = 450
+_EPOCHS, _QUICK_EPOCHS = 3, 1
 
 
 class Learned(BaseModel):
@@ -57,7 +58,7 @@ def measure_rounds(folder: Path, files: Files, *, quick: bool) -> tuple[float, f
     return sent[0] / sent[1], right[0] - right[1]
 
 
-def _manifest(mode: str, seed: int) -> Manifest:
+def _manifest(mode: str, seed: int, epochs: int) -> Manifest:
     rounds = {"local_steps": _LOCAL_STEPS, "compression": "int8"}
     changes: dict[str, Any] = {"rounds": rounds} if mode == "rounds" else {}
     return manifest_of(
@@ -67,7 +68,7 @@ def _manifest(mode: str, seed: int) -> Manifest:
         batch=128,
         threads=1,
         seed=seed,
-        until={"steps": _EPOCH},
+        until={"steps": epochs * _EPOCH},
         steps_per_segment=_LOCAL_STEPS,
         **changes,
     )
@@ -77,7 +78,7 @@ def _run(mode: str, seed: int, folder: Path, files: Files) -> Learned:
     """A whole run, with its workers."""
     accuracy: list[float] = []
     catch = _catching(accuracy)
-    journal = run_local(_manifest(mode, seed), files, folder / f"{mode}-{seed}", catch)
+    journal = run_local(_manifest(mode, seed, _EPOCHS), files, folder / f"{mode}-{seed}", catch)
     return Learned(accuracy=accuracy[-1], sent_bytes=Costs.of(journal).sent_bytes)
 
 
@@ -114,7 +115,7 @@ def main() -> None:
 
     learned = []
     for seed in _SEEDS:
-        manifest = _manifest(mode, seed)
+        manifest = _manifest(mode, seed, _QUICK_EPOCHS)
         material = Material(open_folder(manifest.data.train, train))
         training: Training
         if mode == "rounds":
@@ -125,7 +126,7 @@ def main() -> None:
             state = training.start()
             for segment in range(manifest.plan.segments):
                 state = training.run(segment, state).state
-            sent_bytes = _WORKERS * _EPOCH * step_bytes(manifest)
+            sent_bytes = _WORKERS * manifest.plan.steps * step_bytes(manifest)
         source = manifest.data.test
         if source is None:
             raise RuntimeError("the example has no test records")
