@@ -46,7 +46,7 @@ class Effort:
 
 
 _QUICK = Effort(turns=5)
-_FULL = Effort(turns=15, longer=2)
+_FULL = Effort(turns=9, longer=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _PAPER = {
 _MODES = ("plain", "single", "sync", "rounds")
 _LOCAL_STEPS = 100
 _SHARED = ("sync", "rounds")
-# Most of the quick form is TensorFlow's start, so it boosts less, and by one process only.
+# Most of the quick form is TensorFlow's start, so it boosts less.
 _QUICK_STEPS, _QUICK_LOCAL_STEPS, _QUICK_RECORDS, _QUICK_BOOSTED = 60, 30, 6_000, 2
 
 
@@ -87,8 +87,6 @@ def measure(nets: list[str], modes: list[str], folder: Path, *, quick: bool) -> 
     boosted = _QUICK_BOOSTED if quick else BOOSTED
     for net in nets:
         for mode in modes:
-            if quick and net.startswith("boosted") and mode in _SHARED:
-                continue
             manifest = manifest_for(net, mode, sources, quick=quick)
             trainer = plain if mode == "plain" else engine
             count = boosted if net.startswith("boosted") else 1
