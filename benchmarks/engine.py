@@ -37,16 +37,8 @@ _SPEED_STEPS = 15
 _ENDLESS = {"steps": 1_000_000}
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How much is measured: how often each takes its turn, and how long the turns are."""
-
-    turns: int
-    longer: int = 1
-
-
-_QUICK = Effort(turns=5)
-_FULL = Effort(turns=9, longer=2)
+# How often each takes its turn. More turns, not longer ones: noise comes in bursts of seconds.
+_TURNS, _QUICK_TURNS = 21, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class Pace:
     fit_s: float
 
 
-def measure_pace(net: str, records: Path, folder: Path, effort: Effort) -> Pace:
+def measure_pace(net: str, records: Path, folder: Path, turns: int) -> Pace:
     timing = NETS[net]
     manifest = manifest_of(
         net, batch=timing.batch, threads=2, steps_per_segment=_SEGMENT, until=_ENDLESS
@@ -68,11 +60,11 @@ def measure_pace(net: str, records: Path, folder: Path, effort: Effort) -> Pace:
     part = Part(
         kind="ours",
         job=_job(manifest, folder / "ours", records),
-        segments=timing.segments * effort.longer,
+        segments=timing.segments,
         replays=True,
     )
     fit = part.model_copy(update={"kind": "fit", "job": _job(manifest, folder / "fit", records)})
-    pairs = _turns(effort, ("engine_children", part), ("engine_children", fit))
+    pairs = _turns(turns, ("engine_children", part), ("engine_children", fit))
     return Pace(
         over_fit=statistics.median(mine.seconds / theirs.seconds for mine, theirs in pairs),
         tracing=statistics.median(mine.trace_s / mine.seconds for mine, _ in pairs),
@@ -82,31 +74,31 @@ def measure_pace(net: str, records: Path, folder: Path, effort: Effort) -> Pace:
     )
 
 
-def measure_speedup(folder: Path, records: Path, effort: Effort) -> float:
+def measure_speedup(folder: Path, records: Path, turns: int) -> float:
     """Two workers with a core each against one worker with one core, at the same global batch."""
     changes = {"batch": 1024, "threads": 1, "steps_per_segment": _SPEED_STEPS, "until": _ENDLESS}
     single = _job(manifest_of(LENET, **changes), folder / "alone", records)
     shared = _job(manifest_of(LENET, mode="sync", workers=2, **changes), folder / "both", records)
     core = min(os.sched_getaffinity(0))
     pairs = _turns(
-        effort,
-        ("engine_children", _speed(single.model_copy(update={"core": core}), effort)),
-        ("engine_pair", _speed(shared, effort)),
+        turns,
+        ("engine_children", _speed(single.model_copy(update={"core": core}))),
+        ("engine_pair", _speed(shared)),
     )
     return statistics.median(alone.seconds / both.seconds for alone, both in pairs)
 
 
-def _speed(job: Job, effort: Effort) -> Part:
-    return Part(kind="ours", job=job, segments=2 * effort.longer)
+def _speed(job: Job) -> Part:
+    return Part(kind="ours", job=job, segments=2)
 
 
-def _turns(effort: Effort, *playing_parts: tuple[str, Part]) -> list[tuple[Turn, ...]]:
+def _turns(turns: int, *playing_parts: tuple[str, Part]) -> list[tuple[Turn, ...]]:
     """What each took in each of its turns; all start together, and are ready before the first."""
     with ExitStack() as ending:
         players = [ending.enter_context(playing(module, part)) for module, part in playing_parts]
         for player in players:
             player.wait_until_ready()
-        return [tuple(player.turn() for player in players) for _ in range(effort.turns)]
+        return [tuple(player.turn() for player in players) for _ in range(turns)]
 
 
 def _job(manifest: Manifest, folder: Path, records: Path) -> Job:
@@ -153,16 +145,17 @@ def prepare(folder: Path) -> Files:
     return Files(train=folder / "train", test=folder / "test")
 
 
-def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
+def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
     files = prepare(folder)
+    turns = _QUICK_TURNS if quick else _TURNS
     paces = {
         net: measure_pace(
-            net, folder / ("noise" if "cifar" in net else "train"), folder / "paces" / net, effort
+            net, folder / ("noise" if "cifar" in net else "train"), folder / "paces" / net, turns
         )
         for net in NETS
     }
-    speedup = measure_speedup(folder / "speed", files.train, effort)
-    bytes_ratio, accuracy = measure_rounds(folder, files, quick=effort is _QUICK)
+    speedup = measure_speedup(folder / "speed", files.train, turns)
+    bytes_ratio, accuracy = measure_rounds(folder, files, quick=quick)
     start_s = measure_start(folder, files)
     told = ", ".join(
         f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step; "
@@ -206,7 +199,7 @@ def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
         Figure(
             "state_mb_per_s",
             "a state of 100 MB and its hash, MB/s",
-            measure_state(effort.turns),
+            measure_state(turns),
             500,
             at_least=True,
         ),
@@ -216,10 +209,10 @@ def measure(folder: Path, effort: Effort) -> tuple[list[Figure], str]:
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer turns: under three minutes")
-    effort = _QUICK if parser.parse_args().quick else _FULL
+    quick = parser.parse_args().quick
     folder = Path(tempfile.mkdtemp(prefix="bench-engine-"))
     try:
-        figures, told = measure(folder, effort)
+        figures, told = measure(folder, quick=quick)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     report("Training with a trace", figures, told)
