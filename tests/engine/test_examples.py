@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from examples.cifar10 import prepare as cifar10
 from examples.mnist.boost import accuracy_of, added, boost, weights
@@ -148,6 +149,35 @@ def test_missing_cifar10_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("URL fetch failure")
 
     monkeypatch.setattr(keras.datasets.cifar10, "load_data", fail)
+    monkeypatch.setattr("sys.argv", ["prepare.py"])
 
     with pytest.raises(SystemExit, match=r"not here, and Keras cannot download it \(URL fetch"):
+        cifar10.main()
+
+
+def test_sheets_have_an_image_a_row(tmp_path: Path) -> None:
+    images = np.random.default_rng(1).integers(0, 256, (12, 32, 32, 3), np.uint8)
+    for number, name in enumerate([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]):
+        rows = images[2 * number : 2 * number + 2].reshape(2, 1024, 3)
+        tf.io.write_file(str(tmp_path / f"{name}.png"), tf.io.encode_png(rows))
+    (tmp_path / "train_lables.json").write_text("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]")
+    (tmp_path / "test_lables.json").write_text("[3, 4]")
+
+    train, test = cifar10.read_sheets(tmp_path)
+
+    assert np.array_equal(train[0], images[:10])
+    assert np.array_equal(test[0], images[10:])
+    assert (train[1].tolist(), test[1].tolist()) == (list(range(10)), [3, 4])
+    assert train[1].dtype == np.uint8
+
+
+def test_other_images_are_not_taken_for_cifar10(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = np.zeros((1, 32, 32, 3), np.uint8), np.zeros((1, 1), np.uint8)
+    monkeypatch.setattr(keras.datasets.cifar10, "load_data", lambda: (one, one))
+    monkeypatch.setattr("sys.argv", ["prepare.py"])
+    monkeypatch.setenv("TRAINYARD_STORE", str(tmp_path))
+
+    with pytest.raises(SystemExit, match="this is not CIFAR-10 as it was published: train is"):
         cifar10.main()
