@@ -21,6 +21,7 @@ from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files, fetch_files
+from trainyard.engine.offers import OFFERS, SIGNERS, read_signers
 from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
 from trainyard.engine.results import Asked
 from trainyard.engine.scoring import is_scored
@@ -28,7 +29,7 @@ from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
 from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
-from trainyard.protocol.manifest import Manifest, ManifestError
+from trainyard.protocol.manifest import Local, Manifest, ManifestError, RoundsPlan
 from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
 from worker_agent.joining import fetch_card
@@ -82,6 +83,8 @@ class SealJob(_Job):
     served: tuple[int, ...] = ()
     is_open: bool = False
     self_audits: int = 0
+    # Ours, of a run that others have a part in.
+    slot: int | None = None
 
 
 class AnswerJob(_Job):
@@ -225,11 +228,11 @@ def _audit_ourselves(
         _score_ourselves(settings, shelf, content, journal)
         return
     files = fetch_files(manifest, content, shelf.path(DATA))
-    segments = manifest.plan.segments
-    chosen = random.SystemRandom().sample(range(segments), min(job.self_audits, segments))
+    segments = by_others(journal, manifest, job.slot)
+    chosen = random.SystemRandom().sample(segments, min(job.self_audits, len(segments)))
     found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
     wrong = [
-        f"segment {answer.segment} comes"
+        f"{_name_of(manifest, answer.segment)} comes"
         for answer in found.answers
         if answer.state != journal.entries[answer.segment + 1].state
     ]
@@ -242,6 +245,33 @@ def _audit_ourselves(
         )
         shelf.write({"reason": reason}, WRONG)
         raise PermanentError(reason)
+
+
+def by_others(journal: Journal, manifest: Manifest, slot: int | None) -> list[int]:
+    """The segments that we have only others' word for.
+
+    In rounds each worker is liable for its own parts, and we merged by ourselves: left are the
+    others' parts, and those of our slot if it was somebody else's before.
+    """
+    plan = manifest.plan
+    if not isinstance(plan, RoundsPlan) or slot is None:
+        return list(range(plan.segments))
+    signers = read_signers((journal.folder / OFFERS / SIGNERS).read_bytes())
+    is_ours_alone = isinstance(signers[slot], str)
+    parts = {segment: plan.part(segment) for segment in range(plan.segments)}
+    return [
+        segment
+        for segment, part in parts.items()
+        if isinstance(part, Local) and not (is_ours_alone and part.slot == slot)
+    ]
+
+
+def _name_of(manifest: Manifest, segment: int) -> str:
+    plan = manifest.plan
+    part = plan.part(segment) if isinstance(plan, RoundsPlan) else None
+    if not isinstance(part, Local):
+        return f"segment {segment}"
+    return f"segment {segment}, the part of worker {part.slot} in round {part.round},"
 
 
 def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal: Journal) -> None:

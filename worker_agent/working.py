@@ -113,7 +113,7 @@ class Worksite:
         progress = shelf.progress()
         has_ended = (shelf.path(RUN) / ENDED).exists()
         if has_ended and progress.claim is None and _is_due(progress.failures.get("seal")):
-            self._begin("seal", self._first_seal(action.task, task.terms))
+            self._begin("seal", self._first_seal(action.task, action.slot, task.terms))
         # Who computed alone has nothing for the others.
         is_alone = progress.fetched is not None and progress.fetched.workers == 1
         if (has_ended and is_alone) or not _is_due(progress.failures.get("train")):
@@ -210,11 +210,11 @@ class Worksite:
             if task.joined >> slot & 1 and holder.peer_card in self._read_cards
         }
 
-    def _first_seal(self, task: int, terms: Terms) -> SealJob:
+    def _first_seal(self, task: int, slot: int, terms: Terms) -> SealJob:
         # What was computed alone needs no second look.
         is_joint = terms.slots > 1 and terms.policy in (Policy.AUDIT, Policy.SCORE)
         audits = self._settings.policy.self_audits if is_joint else 0
-        return SealJob(home=self._home.folder, task=task, self_audits=audits)
+        return SealJob(home=self._home.folder, task=task, self_audits=audits, slot=slot)
 
     def _begin(self, work: str, job: WorkJob) -> None:
         if not self._children.has(job.task, work):
