@@ -42,6 +42,8 @@ class Answer:
     value: bytes
     scores: tuple[int, ...] = ()
     reason: str = ""
+    # What was asked, as `asked` says it.
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,10 @@ class Shelf:
             answer = self.read(ANSWERS, path.name)
             if answer is not None:
                 value = Answer(
-                    bytes.fromhex(answer["value"]), tuple(answer["scores"]), answer["reason"]
+                    bytes.fromhex(answer["value"]),
+                    tuple(answer["scores"]),
+                    answer["reason"],
+                    answer.get("about", ""),
                 )
                 found.append(((segment, round_, seat), value))
         return found
@@ -155,6 +160,11 @@ class Shelf:
     def _documents(self, folder: str) -> list[Path]:
         path = self.path(folder)
         return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
+
+
+def asked(claim: Claim, segment: int) -> str:
+    """What a seat was asked. A reorg may give the same seat another segment, or another claim."""
+    return f"{claim.result.hex()}/{claim.root.hex()}/{segment}"
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

@@ -37,6 +37,8 @@ class Situation:
     profile: bytes = b""
     payout: str | None = None
     margin_s: float = 30.0
+    # How many blocks deep something has to lie before it counts on staying.
+    confirmations: int = 1
     # Takes nothing new.
     is_paused: bool = False
     # And will end when nothing is under way: it wants to be drawn no more.
@@ -56,6 +58,10 @@ class Situation:
     def in_time(self, deadline: int) -> bool:
         """Whether what is sent now is mined before `deadline`."""
         return self.now + self.margin_s < deadline
+
+    def is_settled(self, block: int) -> bool:
+        """Whether a block lies so deep that its hash is not expected to change any more."""
+        return self.block - block + 1 >= self.confirmations
 
 
 def slots_of(task: Task, who: str) -> list[int]:

@@ -27,7 +27,7 @@ from trainyard.engine.results import Asked
 from trainyard.engine.scoring import is_scored
 from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
-from trainyard.protocol.commitments import scores_answer
+from trainyard.protocol.commitments import Claim, scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Local, Manifest, ManifestError, RoundsPlan
 from trainyard.protocol.market import UNSERVED
@@ -47,6 +47,7 @@ from worker_agent.progress import (
     WRONG,
     Shelf,
     answer_name,
+    asked,
 )
 from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.speed import estimate_hours, measured_speed
@@ -295,6 +296,7 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
 def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     name = answer_name(job.panel, job.seat)
     result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+    about = asked(Claim.of(result, root), job.segment)
     sandbox = open_sandbox(settings)
     try:
         manifest, files = _material(job, shelf, content)
@@ -305,9 +307,16 @@ def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) 
             value, scores, reason = _state(job.segment, manifest, files, evidence, sandbox)
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
-        shelf.write({"value": UNSERVED.hex(), "scores": [], "reason": str(error)}, ANSWERS, name)
+        _keep(shelf, name, UNSERVED, [], str(error), about)
         raise
-    shelf.write({"value": value.hex(), "scores": scores, "reason": reason}, ANSWERS, name)
+    _keep(shelf, name, value, scores, reason, about)
+
+
+def _keep(
+    shelf: Shelf, name: str, value: bytes, scores: list[int], reason: str, about: str
+) -> None:
+    found = {"value": value.hex(), "scores": scores, "reason": reason, "about": about}
+    shelf.write(found, ANSWERS, name)
 
 
 def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest, Files]:

@@ -18,7 +18,7 @@ from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import OWN_PANEL, Policy, Terms
-from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
+from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Tell, Train
 from worker_agent.children import Children, Done
 from worker_agent.faults import Moment
 from worker_agent.joining import has_card, make_card, read_card
@@ -56,6 +56,7 @@ class Worksite:
         self.failures: Counter[str] = Counter()
         # By digest: what a card says never changes.
         self._read_cards: dict[bytes, str] = {}
+        self._told: set[Tell] = set()
 
     def collect(self) -> None:
         """Note what has ended, and how."""
@@ -179,6 +180,12 @@ class Worksite:
                 "stopped", task_id=action.task, work=work, reason=action.reason
             )
             self._children.stop(action.task, work)
+
+    @perform.register
+    def _(self, action: Tell, book: Book) -> None:
+        if action not in self._told:
+            self._told.add(action)
+            structlog.get_logger().warning("lost", task_id=action.task, reason=action.reason)
 
     def _cards(self, number: int, task: Task) -> dict[int, str]:
         """The cards of the present holders, as far as they can be had.
