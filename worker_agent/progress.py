@@ -6,7 +6,9 @@ finds what it had, and deleting a folder only means to do the work again.
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +164,10 @@ class Shelf:
         return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
 
 
-def asked(claim: Claim, segment: int) -> str:
-    """What a seat was asked. A reorg may give the same seat another segment, or another claim."""
-    return f"{claim.result.hex()}/{claim.root.hex()}/{segment}"
+def asked(claims: Sequence[Claim | None], segment: int) -> str:
+    """What a seat was asked. A reorg may give the same seat another segment, or other claims."""
+    named = [b"" if one is None else one.result + one.root for one in claims]
+    return f"{sha256(b','.join(named)).hexdigest()}/{segment}"
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

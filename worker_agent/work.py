@@ -27,7 +27,7 @@ from trainyard.engine.results import Asked
 from trainyard.engine.scoring import is_scored
 from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
-from trainyard.protocol.commitments import Claim, scores_answer
+from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Local, Manifest, ManifestError, RoundsPlan
 from trainyard.protocol.market import UNSERVED
@@ -47,7 +47,6 @@ from worker_agent.progress import (
     WRONG,
     Shelf,
     answer_name,
-    asked,
 )
 from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.speed import estimate_hours, measured_speed
@@ -97,6 +96,10 @@ class AnswerJob(_Job):
     is_scored: bool
     panel: tuple[int, int]
     seat: int
+    # What is written beside the answer, to know it by.
+    about: str
+    # What is to be scored, by result and root: one, or in a contest what each slot has shown.
+    entries: tuple[tuple[str, str] | None, ...]
 
 
 Job = FetchJob | CardsJob | SealJob | AnswerJob
@@ -283,7 +286,7 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
     found = audit_score_of_folder(
         content, journal.folder, asked, shelf.path(DATA), confinement=open_sandbox(settings)
     )
-    if not found.agrees:
+    if not found.is_credible:
         raise PermanentError(
             f"the score of the result is not what the leader says{found.reason and ': '}"
             f"{found.reason}; nothing is submitted"
@@ -295,28 +298,29 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
 
 def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     name = answer_name(job.panel, job.seat)
-    result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
-    about = asked(Claim.of(result, root), job.segment)
     sandbox = open_sandbox(settings)
+
+    def keep(value: bytes, scores: list[int], reason: str) -> None:
+        found = {"value": value.hex(), "scores": scores, "reason": reason, "about": job.about}
+        shelf.write(found, ANSWERS, name)
+
     try:
         manifest, files = _material(job, shelf, content)
-        evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
         if job.is_scored:
-            value, scores, reason = _score(job, manifest, content, shelf, sandbox)
+            scores, reason = _scores(job, manifest, content, shelf, sandbox)
+            keep(scores_answer(scores), scores, reason)
+            if reason:
+                raise NotServedError(reason)
         else:
-            value, scores, reason = _state(job.segment, manifest, files, evidence, sandbox)
+            result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+            evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
+            keep(*_state(job.segment, manifest, files, evidence, sandbox))
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
-        _keep(shelf, name, UNSERVED, [], str(error), about)
+        known = shelf.read(ANSWERS, name)
+        if known is None or known["about"] != job.about:
+            keep(UNSERVED, [], str(error))
         raise
-    _keep(shelf, name, value, scores, reason, about)
-
-
-def _keep(
-    shelf: Shelf, name: str, value: bytes, scores: list[int], reason: str, about: str
-) -> None:
-    found = {"value": value.hex(), "scores": scores, "reason": reason, "about": about}
-    shelf.write(found, ANSWERS, name)
 
 
 def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest, Files]:
@@ -338,23 +342,44 @@ def _state(
     return bytes.fromhex(answer.state), [], ""
 
 
-def _score(
+def _scores(
     job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf, sandbox: Confinement
-) -> tuple[bytes, list[int], str]:
-    data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(job.result))).block
-    result = Result.parse(data, manifest=manifest.digest, root=bytes.fromhex(job.root))
+) -> tuple[list[int], str]:
+    """A score for each entry, and why some have none. Who shows nothing harms itself alone."""
+    found, missing = list[int](), ""
+    for slot, entry in enumerate(job.entries):
+        try:
+            folder = shelf.path(EVIDENCE, f"{slot}")
+            score = 0 if entry is None else _score(entry, manifest, content, folder, sandbox)
+            found.append(score)
+        except NotServedError as error:
+            found.append(0)
+            missing = missing or f"of entry {slot}: {error}"
+    return found, missing
+
+
+def _score(
+    entry: tuple[str, str],
+    manifest: Manifest,
+    content: Content,
+    folder: Path,
+    sandbox: Confinement,
+) -> int:
+    digest, root = map(bytes.fromhex, entry)
+    Evidence.open(content, manifest, digest, root, folder)
+    data = content.fetcher.get(Cid(Codec.RAW, digest)).block
+    result = Result.parse(data, manifest=manifest.digest, root=root)
     try:
         found = audit_score_of_result(
             content,
             ContentPath.parse(result.run),
-            Asked(manifest=manifest.digest.hex(), root=job.root),
-            shelf.path(EVIDENCE),
+            Asked(manifest=manifest.digest.hex(), root=root.hex()),
+            folder,
             confinement=sandbox,
         ).found
     except TrainyardError as error:
         raise NotServedError(f"the result is not served: {error}") from error
-    scores = [0 if found is None else points(found.figures.loss, found.figures.metrics)]
-    return scores_answer(scores), scores, ""
+    return 0 if found is None else points(found.figures.loss, found.figures.metrics)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,11 @@ from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Tell, T
 from worker_agent.children import Children, Done
 from worker_agent.faults import Moment
 from worker_agent.joining import has_card, make_card, read_card
-from worker_agent.progress import JOBS, RUN, Failure, Shelf
+from worker_agent.progress import JOBS, RUN, Failure, Shelf, asked
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
+from worker_agent.situation import in_question, trains_jointly
 from worker_agent.work import AnswerJob, CardsJob, FetchJob, SealJob
 from worker_agent.work import Job as WorkJob
 
@@ -119,19 +120,20 @@ class Worksite:
         is_alone = progress.fetched is not None and progress.fetched.workers == 1
         if (has_ended and is_alone) or not _is_due(progress.failures.get("train")):
             return
+        # Who trains alone is the first and only worker of its run, whichever slot it has.
+        slot, holders, cards = 0, {0: str(self._account.address)}, dict[int, str]()
+        if trains_jointly(task):
+            slot, holders = action.slot, _holders(task)
+            cards = self._cards(action.task, task)
         job = RunnerJob(
             home=self._home.folder,
             task=action.task,
-            slot=action.slot,
+            slot=slot,
             me=self._account.address,
             chain_id=self._market.chain_id,
             market=self._market.address,
-            holders={
-                slot: holder.worker
-                for slot, holder in enumerate(task.slots)
-                if holder.worker is not None and task.joined >> slot & 1
-            },
-            cards=self._cards(action.task, task),
+            holders=holders,
+            cards=cards,
         )
         path = shelf.path(JOBS, "train.json")
         # Written when something changed: that is what the runner looks for.
@@ -155,7 +157,8 @@ class Worksite:
         task = book.tasks[action.task]
         segment, round_ = action.panel
         seat = task.panels[action.panel].seats[action.seat]
-        claim = task.slots[task.lead].claim
+        claims = in_question(task)
+        claim = next((one for one in claims if one is not None), None)
         if claim is None:
             return
         job = AnswerJob(
@@ -168,6 +171,10 @@ class Worksite:
             is_scored=segment == OWN_PANEL and task.terms.policy is not Policy.AUDIT,
             panel=action.panel,
             seat=action.seat,
+            about=asked(claims, seat.segment),
+            entries=tuple(
+                None if one is None else (one.result.hex(), one.root.hex()) for one in claims
+            ),
         )
         self._begin(f"answer-{segment}-{round_}-{action.seat}", job)
 
@@ -240,6 +247,14 @@ class Worksite:
 
     def _shelf(self, task: int) -> Shelf:
         return Shelf(self._home.task(task))
+
+
+def _holders(task: Task) -> dict[int, str]:
+    return {
+        slot: holder.worker
+        for slot, holder in enumerate(task.slots)
+        if holder.worker is not None and task.joined >> slot & 1
+    }
 
 
 def reason_of(done: Done, folder: Path) -> str:

@@ -137,5 +137,5 @@ def answering(
     value: bytes, place: tuple[int, int] = OWN, seat: int = 0, *, segment: int = 2
 ) -> Progress:
     """Somebody who found `value` for a segment; as referee for that of the dispute."""
-    about = asked(CLAIM, segment if place == OWN else place[0])
+    about = asked([CLAIM], segment if place == OWN else place[0])
     return Progress(answers={(*place, seat): Answer(value, about=about)})

@@ -32,12 +32,12 @@ from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState,
 from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
 from worker_agent.deciding import decide
 from worker_agent.policy import Policy as Wanted
-from worker_agent.progress import Failure, Progress
+from worker_agent.progress import Answer, Failure, Progress, asked
 from worker_agent.situation import TURN_S, Situation
 
 CALLS = MarketCalls(MARKET.address)
 FOUND, ELSE = TRACE.after(2), b"x" * 32
-ASKED = CLAIM.result.hex()[:8]
+ASKED = asked([CLAIM], 2)[:8]
 AUDIT_COMMIT = f"1/audit-commit/0/2/{ASKED}"
 
 
@@ -337,6 +337,22 @@ def test_an_evaluator_commits_to_nothing_that_it_could_not_reveal() -> None:
     committing = sent(late, AUDIT_COMMIT)
     worthless = committed(scores_answer([0]))
     assert committing.call == CALLS.audit_commit(1, 0, worthless)
+
+
+def test_an_evaluator_of_a_contest_waits_for_entries_that_are_not_served_yet() -> None:
+    contest = terms(Policy.CONTEST, slots=2, segments=0, audits=1, min_audits=1)
+    found = task(TaskState.AUDITING, workers=(PEER, OTHER), terms=contest)
+    drawn = seated(found, ME, SeatState.DRAWN)
+    scores = scores_answer([7, 0])
+    about = asked([CLAIM, CLAIM], 2)
+    half = Answer(scores, (7, 0), "of entry 1: it is not served", about)
+    known = Progress(answers={(2**32 - 1, 0, 0): half})
+
+    assert keys(situation(drawn, known)) == []
+    assert len(doing(situation(drawn, known))) == 1
+    [late] = decide(situation(drawn, known, now=drawn.deadline - 1))
+    assert isinstance(late, Send)
+    assert late.call == CALLS.audit_commit(1, 0, committed(scores))
 
 
 def test_shares_that_nobody_agrees_on_are_a_reason() -> None:

@@ -10,13 +10,12 @@ from pydantic import TypeAdapter
 from trainyard.content.cid import Cid, Codec
 from trainyard.engine.journal import Journal
 from trainyard.engine.unsealing import Evidence
-from trainyard.protocol.commitments import Claim
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest
 from worker_agent import work
 from worker_agent.cheating.plan import Cheat, Plan
 from worker_agent.opening import open_agent_content
-from worker_agent.progress import ANSWERS, EVIDENCE, TRACE, Shelf, answer_name, asked
+from worker_agent.progress import ANSWERS, EVIDENCE, TRACE, Shelf, answer_name
 from worker_agent.settings import Home, read_settings
 from worker_agent.work import AnswerJob, Job, SealJob
 
@@ -45,8 +44,7 @@ def main() -> None:
 
 def _answer(job: AnswerJob, value: str) -> None:
     shelf = Shelf(Home(job.home).task(job.task))
-    claim = Claim.of(bytes.fromhex(job.result), bytes.fromhex(job.root))
-    document = {"value": value, "scores": [], "reason": "", "about": asked(claim, job.segment)}
+    document = {"value": value, "scores": [], "reason": "", "about": job.about}
     shelf.write(document, ANSWERS, answer_name(job.panel, job.seat))
 
 

@@ -12,7 +12,7 @@ from trainyard.protocol.market import (
 )
 from worker_agent.actions import Action, Recompute, Send, Tell
 from worker_agent.progress import Answer, asked
-from worker_agent.situation import ENDED, Situation
+from worker_agent.situation import ENDED, Situation, in_question
 
 _OWN = (OWN_PANEL, 0)
 
@@ -83,7 +83,8 @@ def _commit(
     if answer is not None and answer.about != question:
         # The chain has drawn anew since: it is the answer to another question.
         answer = None
-    if answer is None or (answer.value == UNSERVED and s.in_time(deadline)):
+    is_whole = answer is not None and answer.value != UNSERVED and not (is_scored and answer.reason)
+    if answer is None or (not is_whole and s.in_time(deadline)):
         # What was not served may yet be: that is said at the last moment only.
         return _recompute(s, number, place, index)
     if not s.is_settled(task.panels[place].draw_block) and s.in_time(deadline):
@@ -151,8 +152,7 @@ def _recompute(s: Situation, number: int, place: tuple[int, int], index: int) ->
 
 
 def _asked(task: Task, place: tuple[int, int], index: int) -> str:
-    claim = task.slots[task.lead].claim
-    return "" if claim is None else asked(claim, task.panels[place].seats[index].segment)
+    return asked(in_question(task), task.panels[place].seats[index].segment)
 
 
 def _scores_of(task: Task) -> int:

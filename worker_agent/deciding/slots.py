@@ -5,7 +5,7 @@ from collections.abc import Collection
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import DisputeState, Policy, TaskState
 from worker_agent.actions import Action, Fetch, Seal, Send, Stop, Tell, Train
-from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of
+from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of, trains_jointly
 
 # A worker from which nothing was heard for so long is asked for a sign of life; sooner where a task
 # leaves less time for an answer.
@@ -55,7 +55,7 @@ def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     actions = list[Action]()
     is_lost = s.of(number).fetched is None and not task.answered >> slot & 1
-    if is_lost and _is_joint(task):
+    if is_lost and trains_jointly(task):
         # No sign of life either: another is to take its place.
         return [Tell(number, _LOST)]
     pinged = task.slots[slot].pong_by
@@ -87,17 +87,11 @@ def _begin_again(s: Situation, number: int, task: Task, slot: int) -> list[Actio
 
     What was computed together the others have too, and show.
     """
-    if _is_joint(task):
+    if trains_jointly(task):
         return []
     if s.of(number).fetched is None:
         return [Fetch(number)] if s.may_try(number, "fetch") else []
     return [Train(number, slot)]
-
-
-def _is_joint(task: Task) -> bool:
-    """Whether the slots train together."""
-    is_alone = task.terms.policy in (Policy.REPLICATE, Policy.CONTEST)
-    return task.terms.slots > 1 and not is_alone
 
 
 def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]:
