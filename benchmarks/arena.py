@@ -41,6 +41,7 @@ from worker_agent.keystore import create_keystore
 ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 PEOPLE = 48
 SEGMENTS, STEPS_PER_SEGMENT = 8, 2
+STEPS = SEGMENTS * STEPS_PER_SEGMENT
 STAKE = REWARD = ETHER
 FEE = ETHER // 100
 # Before a deadline; as long as an agent may take to act on two busy cores.
@@ -63,6 +64,7 @@ store = "{store}"
 bond = {bond}
 concurrency = {concurrency}
 allow_requesters = {requesters}
+self_audits = {self_audits}
 """
 
 
@@ -129,6 +131,7 @@ class Arena:
         bond: int = 0,
         takes: Sequence[str] = (),
         trains: bool = True,
+        self_audits: int = 1,
     ) -> Player:
         """Start an agent, honest or with a `cheat`, that knows some requesters only."""
         account = account or self.person()
@@ -145,6 +148,7 @@ class Arena:
             bond=bond,
             concurrency=4 if takes and trains else 0,
             requesters=json.dumps(list(takes)),
+            self_audits=self_audits,
         )
         (home / "config.toml").write_text(config)
         honest = ["trainyard", "worker", "run"]
@@ -247,16 +251,32 @@ class Arena:
 
     # Tasks
 
-    def manifest(self, *, seed: int, workers: int = 1) -> Manifest:
-        """Eight segments of a small network; each seed is another task."""
+    def manifest(self, *, seed: int, workers: int = 1, local_steps: int | None = None) -> Manifest:
+        """Sixteen steps of a small network; each seed is another task.
+
+        They make eight segments, or as many rounds as have so many `local_steps`.
+        """
         return manifest_of(
-            "mlp", seed, SEGMENTS, STEPS_PER_SEGMENT, address=self._train, workers=workers
+            "mlp",
+            seed,
+            SEGMENTS,
+            STEPS_PER_SEGMENT,
+            address=self._train,
+            workers=workers,
+            local_steps=local_steps,
         )
 
-    def post(self, requester: LocalAccount, *, workers: int = 1, **changes: Any) -> int:
+    def post(
+        self,
+        requester: LocalAccount,
+        *,
+        workers: int = 1,
+        local_steps: int | None = None,
+        **changes: Any,
+    ) -> int:
         """Post a task, and say its number."""
         number = len(self.book().tasks) + 1
-        manifest = self.manifest(seed=number, workers=workers)
+        manifest = self.manifest(seed=number, workers=workers, local_steps=local_steps)
         publish_block(self.content, manifest.canonical)
         given: dict[str, Any] = {
             "manifest": manifest.digest,

@@ -30,10 +30,12 @@ from trainyard.engine.worker import Job
 from trainyard.protocol.draws import draw_segments, panel_seed
 from trainyard.protocol.incentives import detection, detection_theory
 from trainyard.protocol.manifest import Manifest
-from worker_agent.cheating.forging import fewer_records, other_rate, spoil
+from worker_agent.cheating.forging import fewer_records, other_rate, reordered, spoil
 from worker_agent.cheating.plan import Cheat, Plan
 
 SEGMENTS, STEPS_PER_SEGMENT = 16, 2
+# In rounds each worker's part is a segment, and so is each merge.
+WORKERS = 2
 AUDITS = (1, 2, 4)
 _DRAWS, _QUICK_DRAWS = 20_000, 4_000
 _FRACTION = 0.25
@@ -47,9 +49,25 @@ class Trial:
     net: str
     plan: Plan | None = None
     seed: int = 0
+    is_in_rounds: bool = False
+
+    @property
+    def manifest(self) -> Manifest:
+        if not self.is_in_rounds:
+            return manifest_of(self.net, self.seed, SEGMENTS, STEPS_PER_SEGMENT)
+        return manifest_of(
+            self.net,
+            self.seed,
+            SEGMENTS,
+            STEPS_PER_SEGMENT,
+            workers=WORKERS,
+            local_steps=2 * STEPS_PER_SEGMENT,
+        )
 
     @property
     def module(self) -> str:
+        if self.is_in_rounds:
+            return "benchmarks.gauntlet_rounds"
         is_skipped = self.plan is not None and self.plan.cheat in (Cheat.LAZY, Cheat.SKIP)
         return "worker_agent.cheating.engine" if is_skipped else "trainyard.engine.worker"
 
@@ -72,7 +90,10 @@ _CHEATS = (
     Trial("half", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION, done=0.5)),
     Trial("lr", "mlp", Plan(cheat=Cheat.LR)),
     Trial("data", "mlp", Plan(cheat=Cheat.DATA)),
+    Trial("order", "mlp", Plan(cheat=Cheat.ORDER)),
     Trial("garbage", "mlp", Plan(cheat=Cheat.GARBAGE)),
+    Trial("delta", "mlp", Plan(cheat=Cheat.DELTA), is_in_rounds=True),
+    Trial("merge", "mlp", Plan(cheat=Cheat.MERGE), is_in_rounds=True),
 )
 _MEANING = {
     "lazy": "states made up",
@@ -80,8 +101,14 @@ _MEANING = {
     "half": "half of the steps of segments left out",
     "lr": "another learning rate",
     "data": "half of the records",
+    "order": "another order of the records",
     "garbage": "bytes that are no states",
+    "delta": "in rounds, another delta than computed",
+    "merge": "in rounds, another merge than computed",
 }
+
+
+_FORGED_RECORDS = {Cheat.DATA: fewer_records, Cheat.ORDER: reordered}
 
 
 def main() -> None:
@@ -91,7 +118,12 @@ def main() -> None:
     nets = ["mlp"] if options.quick else list(NETS)
     seeds = range(1 if options.quick else 3)
     cheats = [replace(one, net=net) for net in nets for one in _CHEATS]
-    honest = [Trial("honest", net, seed=seed) for net in NETS for seed in seeds]
+    honest = [
+        Trial("honest", net, seed=seed, is_in_rounds=is_in_rounds)
+        for net in NETS
+        for seed in seeds
+        for is_in_rounds in (False, True)
+    ]
     with tempfile.TemporaryDirectory(prefix="trainyard-gauntlet-") as name:
         found = list(measure(Path(name), [*cheats, *honest]))
     draws = _QUICK_DRAWS if options.quick else _DRAWS
@@ -110,11 +142,11 @@ def measure(folder: Path, trials: Sequence[Trial]) -> Iterator[Found]:
 
 
 def _try_out(trial: Trial, folder: Path, records: Path) -> Found:
-    manifest = manifest_of(trial.net, trial.seed, SEGMENTS, STEPS_PER_SEGMENT)
+    manifest = trial.manifest
     run = folder / "run"
     _train(trial, manifest, folder, records)
     journal = Journal.read(run)
-    answers = audit(run, Files(train=records), range(SEGMENTS)).answers
+    answers = audit(run, Files(train=records), range(manifest.plan.segments)).answers
     claimed = [entry.state for entry in journal.entries[1:]]
     return Found(
         trial,
@@ -128,7 +160,9 @@ def _train(trial: Trial, manifest: Manifest, folder: Path, records: Path) -> Non
     run.mkdir(parents=True)
     cheat = trial.plan and trial.plan.cheat
     path.write_bytes(other_rate(manifest) if cheat is Cheat.LR else manifest.canonical)
-    train = fewer_records(records, folder / "forged") if cheat is Cheat.DATA else records
+    train = records
+    if cheat in _FORGED_RECORDS:
+        train = _FORGED_RECORDS[cheat](records, folder / "forged")
     if trial.plan is not None:
         trial.plan.write(run)
     job = folder / "job.json"
@@ -156,9 +190,9 @@ def rate(wrong: Sequence[bool], audits: int, draws: int) -> float:
 def show(found: Sequence[Found], draws: int) -> dict[str, float]:
     table = Table(
         title="How often a cheat is caught",
-        caption=f"{SEGMENTS} segments, of which k are drawn and the part f is wrong; {draws} draws",
+        caption=f"n segments, of which k are drawn and the part f is wrong; {draws} draws",
     )
-    for heading in ("cheat", "network", "f", "k", "caught", "1-(1-f)^k", "exact"):
+    for heading in ("cheat", "network", "n", "f", "k", "caught", "1-(1-f)^k", "exact"):
         table.add_column(heading, justify="left" if heading in ("cheat", "network") else "right")
     figures: dict[str, float] = {}
     for one in found:
@@ -169,7 +203,8 @@ def show(found: Sequence[Found], draws: int) -> dict[str, float]:
             theory = detection_theory(one.fraction, audits)
             exact = detection(one.wrong, audits)
             table.add_row(
-                *(_MEANING[one.trial.name], one.trial.net, f"{one.fraction:.2f}", str(audits)),
+                *(_MEANING[one.trial.name], one.trial.net, str(len(one.wrong))),
+                *(f"{one.fraction:.2f}", str(audits)),
                 *(f"{caught:.4f}", f"{theory:.4f}", f"{exact:.4f}"),
             )
             # Of several networks the least counts, with the most audits.
@@ -180,7 +215,7 @@ def show(found: Sequence[Found], draws: int) -> dict[str, float]:
     slashed = sum(any(one.wrong) for one in honest)
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table)
-    looked = len(honest) * SEGMENTS
+    looked = sum(len(one.wrong) for one in honest)
     console.print(f"honest runs whose {looked} segments were all audited: {len(honest)}")
     console.print(f"of those, slashed: {slashed}")
     return {**figures, "honest_slashed": slashed}

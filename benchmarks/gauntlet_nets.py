@@ -52,6 +52,7 @@ def manifest_of(
     *,
     address: str = ADDRESS,
     workers: int = 1,
+    local_steps: int | None = None,
 ) -> Manifest:
     shape = [SIDE, SIDE, 1]
     source = {
@@ -65,7 +66,7 @@ def manifest_of(
         "inputs": ["image"],
         "target": "label",
     }
-    training = {
+    training: dict[str, Any] = {
         "mode": "single" if workers == 1 else "sync",
         "workers": workers,
         "threads": 1,
@@ -76,6 +77,9 @@ def manifest_of(
         "optimizer": {"type": "Adam", "learning_rate": 0.01},
         "loss": {"type": "SparseCategoricalCrossentropy", "from_logits": True},
     }
+    if local_steps is not None:
+        del training["steps_per_segment"]
+        training |= {"mode": "rounds", "rounds": {"local_steps": local_steps}}
     model = {
         "inputs": [{"name": "image", "shape": shape, "dtype": "uint8"}],
         "layers": NETS[net],

@@ -67,4 +67,12 @@ class Stop:
     works: tuple[str, ...] = ()
 
 
-Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Say once what cannot be done any more, and why."""
+
+    task: int
+    reason: str
+
+
+Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop | Tell

@@ -134,6 +134,7 @@ def situation_of(
         profile=profile,
         payout=settings.payout,
         margin_s=settings.chain.margin_s,
+        confirmations=settings.chain.confirmations,
         is_paused=is_paused,
         is_draining=is_draining,
     )

@@ -6,7 +6,9 @@ finds what it had, and deleting a folder only means to do the work again.
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ class Answer:
     value: bytes
     scores: tuple[int, ...] = ()
     reason: str = ""
+    # What was asked, as `asked` says it.
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,10 @@ class Shelf:
             answer = self.read(ANSWERS, path.name)
             if answer is not None:
                 value = Answer(
-                    bytes.fromhex(answer["value"]), tuple(answer["scores"]), answer["reason"]
+                    bytes.fromhex(answer["value"]),
+                    tuple(answer["scores"]),
+                    answer["reason"],
+                    answer.get("about", ""),
                 )
                 found.append(((segment, round_, seat), value))
         return found
@@ -155,6 +162,12 @@ class Shelf:
     def _documents(self, folder: str) -> list[Path]:
         path = self.path(folder)
         return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
+
+
+def asked(claims: Sequence[Claim | None], segment: int) -> str:
+    """What a seat was asked. A reorg may give the same seat another segment, or other claims."""
+    named = [b"" if one is None else one.result + one.root for one in claims]
+    return f"{sha256(b','.join(named)).hexdigest()}/{segment}"
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

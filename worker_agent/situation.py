@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from trainyard.chain.calls import MarketCalls
-from trainyard.protocol.commitments import Market
+from trainyard.protocol.commitments import Claim, Market
 from trainyard.protocol.ledger.book import Book, Task
+from trainyard.protocol.market import Policy as TaskPolicy
 from trainyard.protocol.market import TaskState
 from worker_agent.policy import Policy
 from worker_agent.progress import NONE, Progress
@@ -37,6 +38,8 @@ class Situation:
     profile: bytes = b""
     payout: str | None = None
     margin_s: float = 30.0
+    # How many blocks deep something has to lie before it counts on staying.
+    confirmations: int = 1
     # Takes nothing new.
     is_paused: bool = False
     # And will end when nothing is under way: it wants to be drawn no more.
@@ -57,6 +60,10 @@ class Situation:
         """Whether what is sent now is mined before `deadline`."""
         return self.now + self.margin_s < deadline
 
+    def is_settled(self, block: int) -> bool:
+        """Whether a block lies so deep that its hash is not expected to change any more."""
+        return self.block - block + 1 >= self.confirmations
+
 
 def slots_of(task: Task, who: str) -> list[int]:
     """The slots that `who` holds."""
@@ -65,6 +72,18 @@ def slots_of(task: Task, who: str) -> list[int]:
         for index, slot in enumerate(task.slots)
         if slot.worker == who and task.joined >> index & 1
     ]
+
+
+def trains_jointly(task: Task) -> bool:
+    """Whether the slots of a task train together; otherwise each does all of it alone."""
+    is_alone = task.terms.policy in (TaskPolicy.REPLICATE, TaskPolicy.CONTEST)
+    return task.terms.slots > 1 and not is_alone
+
+
+def in_question(task: Task) -> list[Claim | None]:
+    """What a panel of the task answers for: the lead claim, or in a contest what each slot has."""
+    slots = task.slots if task.terms.policy is TaskPolicy.CONTEST else [task.slots[task.lead]]
+    return [slot.claim for slot in slots]
 
 
 def parties(task: Task) -> list[str]:

@@ -21,6 +21,7 @@ from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files, fetch_files
+from trainyard.engine.offers import OFFERS, SIGNERS, read_signers
 from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
 from trainyard.engine.results import Asked
 from trainyard.engine.scoring import is_scored
@@ -28,7 +29,7 @@ from trainyard.engine.sealing import seal
 from trainyard.engine.unsealing import Evidence, NotServedError
 from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
-from trainyard.protocol.manifest import Manifest, ManifestError
+from trainyard.protocol.manifest import Local, Manifest, ManifestError, RoundsPlan
 from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
 from worker_agent.joining import fetch_card
@@ -82,6 +83,8 @@ class SealJob(_Job):
     served: tuple[int, ...] = ()
     is_open: bool = False
     self_audits: int = 0
+    # Ours, of a run that others have a part in.
+    slot: int | None = None
 
 
 class AnswerJob(_Job):
@@ -93,6 +96,10 @@ class AnswerJob(_Job):
     is_scored: bool
     panel: tuple[int, int]
     seat: int
+    # What is written beside the answer, to know it by.
+    about: str
+    # What is to be scored, by result and root: one, or in a contest what each slot has shown.
+    entries: tuple[tuple[str, str] | None, ...]
 
 
 Job = FetchJob | CardsJob | SealJob | AnswerJob
@@ -225,11 +232,11 @@ def _audit_ourselves(
         _score_ourselves(settings, shelf, content, journal)
         return
     files = fetch_files(manifest, content, shelf.path(DATA))
-    segments = manifest.plan.segments
-    chosen = random.SystemRandom().sample(range(segments), min(job.self_audits, segments))
+    segments = by_others(journal, manifest, job.slot)
+    chosen = random.SystemRandom().sample(segments, min(job.self_audits, len(segments)))
     found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
     wrong = [
-        f"segment {answer.segment} comes"
+        f"{_name_of(manifest, answer.segment)} comes"
         for answer in found.answers
         if answer.state != journal.entries[answer.segment + 1].state
     ]
@@ -244,6 +251,33 @@ def _audit_ourselves(
         raise PermanentError(reason)
 
 
+def by_others(journal: Journal, manifest: Manifest, slot: int | None) -> list[int]:
+    """The segments that we have only others' word for.
+
+    In rounds each worker is liable for its own parts, and we merged by ourselves: left are the
+    others' parts, and those of our slot if it was somebody else's before.
+    """
+    plan = manifest.plan
+    if not isinstance(plan, RoundsPlan) or slot is None:
+        return list(range(plan.segments))
+    signers = read_signers((journal.folder / OFFERS / SIGNERS).read_bytes())
+    is_ours_alone = isinstance(signers[slot], str)
+    parts = {segment: plan.part(segment) for segment in range(plan.segments)}
+    return [
+        segment
+        for segment, part in parts.items()
+        if isinstance(part, Local) and not (is_ours_alone and part.slot == slot)
+    ]
+
+
+def _name_of(manifest: Manifest, segment: int) -> str:
+    plan = manifest.plan
+    part = plan.part(segment) if isinstance(plan, RoundsPlan) else None
+    if not isinstance(part, Local):
+        return f"segment {segment}"
+    return f"segment {segment}, the part of worker {part.slot} in round {part.round},"
+
+
 def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal: Journal) -> None:
     """Compute the score again before we sign for a result that another one led to."""
     asked = Asked(
@@ -252,7 +286,7 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
     found = audit_score_of_folder(
         content, journal.folder, asked, shelf.path(DATA), confinement=open_sandbox(settings)
     )
-    if not found.agrees:
+    if not found.is_credible:
         raise PermanentError(
             f"the score of the result is not what the leader says{found.reason and ': '}"
             f"{found.reason}; nothing is submitted"
@@ -264,20 +298,29 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
 
 def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
     name = answer_name(job.panel, job.seat)
-    result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
     sandbox = open_sandbox(settings)
+
+    def keep(value: bytes, scores: list[int], reason: str) -> None:
+        found = {"value": value.hex(), "scores": scores, "reason": reason, "about": job.about}
+        shelf.write(found, ANSWERS, name)
+
     try:
         manifest, files = _material(job, shelf, content)
-        evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
         if job.is_scored:
-            value, scores, reason = _score(job, manifest, content, shelf, sandbox)
+            scores, reason = _scores(job, manifest, content, shelf, sandbox)
+            keep(scores_answer(scores), scores, reason)
+            if reason:
+                raise NotServedError(reason)
         else:
-            value, scores, reason = _state(job.segment, manifest, files, evidence, sandbox)
+            result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+            evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
+            keep(*_state(job.segment, manifest, files, evidence, sandbox))
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
-        shelf.write({"value": UNSERVED.hex(), "scores": [], "reason": str(error)}, ANSWERS, name)
+        known = shelf.read(ANSWERS, name)
+        if known is None or known["about"] != job.about:
+            keep(UNSERVED, [], str(error))
         raise
-    shelf.write({"value": value.hex(), "scores": scores, "reason": reason}, ANSWERS, name)
 
 
 def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest, Files]:
@@ -299,23 +342,44 @@ def _state(
     return bytes.fromhex(answer.state), [], ""
 
 
-def _score(
+def _scores(
     job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf, sandbox: Confinement
-) -> tuple[bytes, list[int], str]:
-    data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(job.result))).block
-    result = Result.parse(data, manifest=manifest.digest, root=bytes.fromhex(job.root))
+) -> tuple[list[int], str]:
+    """A score for each entry, and why some have none. Who shows nothing harms itself alone."""
+    found, missing = list[int](), ""
+    for slot, entry in enumerate(job.entries):
+        try:
+            folder = shelf.path(EVIDENCE, f"{slot}")
+            score = 0 if entry is None else _score(entry, manifest, content, folder, sandbox)
+            found.append(score)
+        except NotServedError as error:
+            found.append(0)
+            missing = missing or f"of entry {slot}: {error}"
+    return found, missing
+
+
+def _score(
+    entry: tuple[str, str],
+    manifest: Manifest,
+    content: Content,
+    folder: Path,
+    sandbox: Confinement,
+) -> int:
+    digest, root = map(bytes.fromhex, entry)
+    Evidence.open(content, manifest, digest, root, folder)
+    data = content.fetcher.get(Cid(Codec.RAW, digest)).block
+    result = Result.parse(data, manifest=manifest.digest, root=root)
     try:
         found = audit_score_of_result(
             content,
             ContentPath.parse(result.run),
-            Asked(manifest=manifest.digest.hex(), root=job.root),
-            shelf.path(EVIDENCE),
+            Asked(manifest=manifest.digest.hex(), root=root.hex()),
+            folder,
             confinement=sandbox,
         ).found
     except TrainyardError as error:
         raise NotServedError(f"the result is not served: {error}") from error
-    scores = [0 if found is None else points(found.figures.loss, found.figures.metrics)]
-    return scores_answer(scores), scores, ""
+    return 0 if found is None else points(found.figures.loss, found.figures.metrics)
 
 
 if __name__ == "__main__":

@@ -18,14 +18,15 @@ from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import OWN_PANEL, Policy, Terms
-from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Train
+from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Tell, Train
 from worker_agent.children import Children, Done
 from worker_agent.faults import Moment
 from worker_agent.joining import has_card, make_card, read_card
-from worker_agent.progress import JOBS, RUN, Failure, Shelf
+from worker_agent.progress import JOBS, RUN, Failure, Shelf, asked
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
+from worker_agent.situation import in_question, trains_jointly
 from worker_agent.work import AnswerJob, CardsJob, FetchJob, SealJob
 from worker_agent.work import Job as WorkJob
 
@@ -56,6 +57,7 @@ class Worksite:
         self.failures: Counter[str] = Counter()
         # By digest: what a card says never changes.
         self._read_cards: dict[bytes, str] = {}
+        self._told: set[Tell] = set()
 
     def collect(self) -> None:
         """Note what has ended, and how."""
@@ -113,24 +115,25 @@ class Worksite:
         progress = shelf.progress()
         has_ended = (shelf.path(RUN) / ENDED).exists()
         if has_ended and progress.claim is None and _is_due(progress.failures.get("seal")):
-            self._begin("seal", self._first_seal(action.task, task.terms))
+            self._begin("seal", self._first_seal(action.task, action.slot, task.terms))
         # Who computed alone has nothing for the others.
         is_alone = progress.fetched is not None and progress.fetched.workers == 1
         if (has_ended and is_alone) or not _is_due(progress.failures.get("train")):
             return
+        # Who trains alone is the first and only worker of its run, whichever slot it has.
+        slot, holders, cards = 0, {0: str(self._account.address)}, dict[int, str]()
+        if trains_jointly(task):
+            slot, holders = action.slot, _holders(task)
+            cards = self._cards(action.task, task)
         job = RunnerJob(
             home=self._home.folder,
             task=action.task,
-            slot=action.slot,
+            slot=slot,
             me=self._account.address,
             chain_id=self._market.chain_id,
             market=self._market.address,
-            holders={
-                slot: holder.worker
-                for slot, holder in enumerate(task.slots)
-                if holder.worker is not None and task.joined >> slot & 1
-            },
-            cards=self._cards(action.task, task),
+            holders=holders,
+            cards=cards,
         )
         path = shelf.path(JOBS, "train.json")
         # Written when something changed: that is what the runner looks for.
@@ -154,7 +157,8 @@ class Worksite:
         task = book.tasks[action.task]
         segment, round_ = action.panel
         seat = task.panels[action.panel].seats[action.seat]
-        claim = task.slots[task.lead].claim
+        claims = in_question(task)
+        claim = next((one for one in claims if one is not None), None)
         if claim is None:
             return
         job = AnswerJob(
@@ -167,6 +171,10 @@ class Worksite:
             is_scored=segment == OWN_PANEL and task.terms.policy is not Policy.AUDIT,
             panel=action.panel,
             seat=action.seat,
+            about=asked(claims, seat.segment),
+            entries=tuple(
+                None if one is None else (one.result.hex(), one.root.hex()) for one in claims
+            ),
         )
         self._begin(f"answer-{segment}-{round_}-{action.seat}", job)
 
@@ -179,6 +187,12 @@ class Worksite:
                 "stopped", task_id=action.task, work=work, reason=action.reason
             )
             self._children.stop(action.task, work)
+
+    @perform.register
+    def _(self, action: Tell, book: Book) -> None:
+        if action not in self._told:
+            self._told.add(action)
+            structlog.get_logger().warning("lost", task_id=action.task, reason=action.reason)
 
     def _cards(self, number: int, task: Task) -> dict[int, str]:
         """The cards of the present holders, as far as they can be had.
@@ -210,11 +224,11 @@ class Worksite:
             if task.joined >> slot & 1 and holder.peer_card in self._read_cards
         }
 
-    def _first_seal(self, task: int, terms: Terms) -> SealJob:
+    def _first_seal(self, task: int, slot: int, terms: Terms) -> SealJob:
         # What was computed alone needs no second look.
         is_joint = terms.slots > 1 and terms.policy in (Policy.AUDIT, Policy.SCORE)
         audits = self._settings.policy.self_audits if is_joint else 0
-        return SealJob(home=self._home.folder, task=task, self_audits=audits)
+        return SealJob(home=self._home.folder, task=task, self_audits=audits, slot=slot)
 
     def _begin(self, work: str, job: WorkJob) -> None:
         if not self._children.has(job.task, work):
@@ -233,6 +247,14 @@ class Worksite:
 
     def _shelf(self, task: int) -> Shelf:
         return Shelf(self._home.task(task))
+
+
+def _holders(task: Task) -> dict[int, str]:
+    return {
+        slot: holder.worker
+        for slot, holder in enumerate(task.slots)
+        if holder.worker is not None and task.joined >> slot & 1
+    }
 
 
 def reason_of(done: Done, folder: Path) -> str:

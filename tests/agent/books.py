@@ -10,7 +10,7 @@ from trainyard.protocol.ledger.book import Account, Book, Dispute, Panel, Seat, 
 from trainyard.protocol.market import OWN_PANEL, Policy, SeatState, TaskState, Terms
 from trainyard.protocol.trace import Trace
 from worker_agent.policy import Policy as Wanted
-from worker_agent.progress import Answer, Fetched, Progress
+from worker_agent.progress import Answer, Fetched, Progress, asked
 from worker_agent.situation import Situation
 
 MARKET = Market(1337, "0x" + "99" * 20)
@@ -133,5 +133,9 @@ def committed(answer: bytes, place: tuple[int, int] = OWN, seat: int = 0) -> byt
     return MARKET.answer_commitment(1, seat, ME, given, answer, segment=place[0])
 
 
-def answering(value: bytes, place: tuple[int, int] = OWN, seat: int = 0) -> Progress:
-    return Progress(answers={(*place, seat): Answer(value)})
+def answering(
+    value: bytes, place: tuple[int, int] = OWN, seat: int = 0, *, segment: int = 2
+) -> Progress:
+    """Somebody who found `value` for a segment; as referee for that of the dispute."""
+    about = asked([CLAIM], segment if place == OWN else place[0])
+    return Progress(answers={(*place, seat): Answer(value, about=about)})

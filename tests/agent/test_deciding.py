@@ -8,6 +8,7 @@ import pytest
 
 from tests.agent.books import (
     CLAIM,
+    FETCHED,
     MARKET,
     ME,
     MEMBER,
@@ -31,11 +32,13 @@ from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState,
 from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
 from worker_agent.deciding import decide
 from worker_agent.policy import Policy as Wanted
-from worker_agent.progress import Failure, Progress
+from worker_agent.progress import Answer, Failure, Progress, asked
 from worker_agent.situation import TURN_S, Situation
 
 CALLS = MarketCalls(MARKET.address)
 FOUND, ELSE = TRACE.after(2), b"x" * 32
+ASKED = asked([CLAIM], 2)[:8]
+AUDIT_COMMIT = f"1/audit-commit/0/2/{ASKED}"
 
 
 def keys(s: Situation) -> list[str]:
@@ -63,14 +66,16 @@ def test_an_open_task_is_joined_with_a_card_first() -> None:
 
 def test_a_running_task_is_trained_and_then_submitted_in_time_only() -> None:
     running = task(TaskState.RUNNING)
-    assert doing(situation(running, Progress())) == [Train(1, 0)]
+    assert doing(situation(running, Progress(fetched=FETCHED))) == [Train(1, 0)]
     submitting = sent(situation(running), "1/submit/0")
     assert submitting.call == CALLS.submit(1, 0, CLAIM.result, CLAIM.root)
     assert submitting.by == running.deadline
 
 
 def test_what_cannot_be_finished_in_time_is_stopped() -> None:
-    late = situation(task(TaskState.RUNNING), Progress(), now=NOW + 480, margin_s=30.0)
+    late = situation(
+        task(TaskState.RUNNING), Progress(fetched=FETCHED), now=NOW + 480, margin_s=30.0
+    )
     assert [type(one) for one in doing(late)] == [Stop]
 
 
@@ -163,7 +168,7 @@ def test_an_auditor_computes_commits_and_reveals() -> None:
     """rule A6"""
     drawn = seated(task(TaskState.AUDITING, (PEER,)), ME, SeatState.DRAWN)
     assert doing(situation(drawn, Progress())) == [Recompute(1, (2**32 - 1, 0), 0)]
-    committing = sent(situation(drawn, answering(ELSE)), "1/audit-commit/0")
+    committing = sent(situation(drawn, answering(ELSE)), AUDIT_COMMIT)
     assert committing.call == CALLS.audit_commit(1, 0, committed(ELSE))
     told = seated(task(TaskState.WINDOW, (PEER,)), ME, SeatState.COMMITTED, answer=committed(ELSE))
     assert "1/audit-reveal/0" in keys(situation(told, answering(ELSE)))
@@ -173,7 +178,7 @@ def test_that_nothing_is_served_is_said_at_the_last_moment_only() -> None:
     drawn = seated(task(TaskState.AUDITING, (PEER,)), ME, SeatState.DRAWN)
     early, late = situation(drawn, answering(UNSERVED)), NOW + 490
     assert (keys(early), len(doing(early))) == ([], 1)
-    assert keys(situation(drawn, answering(UNSERVED), now=late)) == ["1/audit-commit/0"]
+    assert keys(situation(drawn, answering(UNSERVED), now=late)) == [AUDIT_COMMIT]
 
 
 def test_who_committed_to_nothing_served_reveals_that_whatever_it_found_since() -> None:
@@ -190,7 +195,7 @@ def test_a_referee_computes_commits_and_reveals() -> None:
     hearing = Dispute(accuser=OTHER, state=DisputeState.HEARING, deadline=NOW + 600, round=1)
     found = disputed(task(TaskState.DISPUTED, (PEER,)), 5, hearing, [Seat(ME, 5)])
     assert doing(situation(found, Progress())) == [Recompute(1, place, 0)]
-    committing = sent(situation(found, answering(ELSE, place)), "1/referee-commit/5/1/0")
+    committing = sent(situation(found, answering(ELSE, place)), f"1/referee-commit/5/1/0/{ASKED}")
     assert committing.call == CALLS.referee_commit(1, 5, 0, committed(ELSE, place))
     seat = Seat(ME, 5, SeatState.COMMITTED, answer=committed(ELSE, place))
     ruling = disputed(found, 5, replace(hearing, state=DisputeState.RULING), [seat])
@@ -329,9 +334,25 @@ def test_an_evaluator_commits_to_nothing_that_it_could_not_reveal() -> None:
         replace(task(TaskState.AUDITING, workers=(PEER,)), terms=scored), ME, SeatState.DRAWN
     )
     late = situation(drawn, answering(UNSERVED), now=drawn.deadline - 1)
-    committing = sent(late, "1/audit-commit/0")
+    committing = sent(late, AUDIT_COMMIT)
     worthless = committed(scores_answer([0]))
     assert committing.call == CALLS.audit_commit(1, 0, worthless)
+
+
+def test_an_evaluator_of_a_contest_waits_for_entries_that_are_not_served_yet() -> None:
+    contest = terms(Policy.CONTEST, slots=2, segments=0, audits=1, min_audits=1)
+    found = task(TaskState.AUDITING, workers=(PEER, OTHER), terms=contest)
+    drawn = seated(found, ME, SeatState.DRAWN)
+    scores = scores_answer([7, 0])
+    about = asked([CLAIM, CLAIM], 2)
+    half = Answer(scores, (7, 0), "of entry 1: it is not served", about)
+    known = Progress(answers={(2**32 - 1, 0, 0): half})
+
+    assert keys(situation(drawn, known)) == []
+    assert len(doing(situation(drawn, known))) == 1
+    [late] = decide(situation(drawn, known, now=drawn.deadline - 1))
+    assert isinstance(late, Send)
+    assert late.call == CALLS.audit_commit(1, 0, committed(scores))
 
 
 def test_shares_that_nobody_agrees_on_are_a_reason() -> None:

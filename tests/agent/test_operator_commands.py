@@ -253,7 +253,7 @@ class TestNotRunning:
         assert same["history"] == found["history"]
         code, out, err = market.command.run("explain", str(task), *by_hand)
         assert (code, err) == (0, "")
-        assert "anyone: take a free slot, with join until" in out
+        assert "anyone: take a free slot (join) until" in out
 
     def test_task_that_is_not_there_is_named(self, market: Scene) -> None:
         code, _, err = market.command.run("explain", "77", "--home", market.home("worker-2"))

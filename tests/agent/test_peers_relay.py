@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.peers_yard import Peer, echo_at, introduce, peer, peers, wallet
+from tests.agent.peers_yard import Peer, echo_at, introduce, peer, peers, until, wallet
 from worker_agent.peers import registering
 from worker_agent.peers import relay as relay_module
 from worker_agent.peers.dialling import CALL, REGISTER, TAKE, connect, dial
@@ -22,12 +22,6 @@ from worker_agent.peers.relay import Bounds, Relay
 
 SECRET = b"the forty-two secrets of a training run"
 ROOT = Path(__file__).resolve().parents[2]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 class Recording(Relay):

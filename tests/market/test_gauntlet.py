@@ -1,7 +1,8 @@
 """Every way to cheat that we know, against honest agents on a real chain: who is caught, what it
 costs, and who gets it, to the wei.
 
-One market for all of it. The pool grows from test to test, so that it is certain and not a matter
+One market for all of it; cheats among the workers of a run in rounds are in
+`test_gauntlet_rounds.py`. The pool grows from test to test, so that it is certain and not a matter
 of luck who is drawn: what a cheat in the pool loses takes it out again.
 """
 
@@ -240,8 +241,8 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
 @pytest.mark.usefixtures("pool")
 @pytest.mark.parametrize(
     "how",
-    [("skip",), ("skip", "--done", "0.5"), ("lr",), ("data",), ("garbage",)],
-    ids=["skip", "half", "lr", "data", "garbage"],
+    [("skip",), ("skip", "--done", "0.5"), ("lr",), ("data",), ("order",), ("garbage",)],
+    ids=["skip", "half", "lr", "data", "order", "garbage"],
 )
 def test_work_that_was_not_done_costs_the_stake(arena: Arena, how: tuple[str, ...]) -> None:
     """rule D1, rule D4, rule P3"""
@@ -338,9 +339,6 @@ def test_a_worker_that_copies_a_commitment_cannot_reveal_it(
     fault = STAKE * arena.net.params.fault_bps // BPS
     assert arena.paid(number)[copycat.address] == STAKE - fault
     copycat.stop()
-
-
-# Cheats of rounds, a tampered delta and a tampered merge, come here with that mode's runner.
 
 
 def test_nobody_honest_was_slashed_and_nothing_is_left_behind(

@@ -12,6 +12,7 @@ from trainyard.protocol.ledger import Book, Event
 from trainyard.protocol.ledger.book import Account, Dispute, Panel, Seat, Slot, Task
 from trainyard.protocol.ledger.replay import HANDLERS
 from trainyard.protocol.market import (
+    BURN_ADDRESS,
     OWN_PANEL,
     DisputeState,
     Failure,
@@ -21,7 +22,7 @@ from trainyard.protocol.market import (
     Terms,
 )
 from trainyard.protocol.moves import Move, next_move, next_moves
-from trainyard.protocol.telling import sentence
+from trainyard.protocol.telling import amount, sentence
 
 REQUESTER, ONE, TWO, JUDGE = ("0x" + letter * 40 for letter in "abcd")
 NOW, BY, LATER = 1_000, 1_100, 1_200
@@ -190,8 +191,28 @@ def test_each_party_is_told_what_is_held_and_what_it_can_claim() -> None:
     assert (parts[ONE].role, parts[ONE].held, parts[ONE].credited) == ("worker of slot 0", 5, 3)
     assert parts[ONE].claim == "withdraw(to, 7) at any time"
     assert (parts[JUDGE].role, parts[JUDGE].held) == ("auditor of segment 2", 30)
-    closed = Event("SeatClosed", {"id": 1, "member": JUDGE, "bond": 30})
-    assert {part.who: part.held for part in parts_of(book, 1, [*events, closed])}[JUDGE] == 0
+    closed = Event("SeatClosed", {"id": 1, "member": JUDGE, "bond": 30, "slashed": 6})
+    parts = {part.who: part for part in parts_of(book, 1, [*events, closed])}
+    assert (parts[JUDGE].held, parts[JUDGE].lost) == (0, 6)
+
+
+def test_what_is_lost_and_what_is_burned_is_said() -> None:
+    found = task(TaskState.FAILED)
+    book = Book(tasks={1: found}, accounts={BURN_ADDRESS: Account(credit=4)})
+    events = [
+        Event("SlotJoined", {"id": 1, "worker": ONE, "slot": 0}),
+        Event("SlotJoined", {"id": 1, "worker": TWO, "slot": 1}),
+        Event("Credited", {"id": 1, "account": TWO, "amount": found.terms.stake}),
+        Event("Credited", {"id": 1, "account": BURN_ADDRESS, "amount": 4}),
+    ]
+    parts = {part.who: part for part in parts_of(book, 1, events)}
+
+    assert (parts[ONE].lost, parts[TWO].lost) == (found.terms.stake, 0)
+    assert (parts[BURN_ADDRESS].role, parts[BURN_ADDRESS].claim) == (
+        "what is burned",
+        "nothing: nobody has the key",
+    )
+    assert sentence(events[-1], str, fully=True) == f"{amount(4)} are burned"
 
 
 def test_people_are_named_by_what_they_are() -> None:

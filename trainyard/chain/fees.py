@@ -24,6 +24,13 @@ class FeePolicy:
     patience_blocks: int = 3
     # Of what was estimated, since the state may change until it is mined.
     gas_percent: int = 125
+    # And so much more: of several that answer in one block the last one ends the stage, which none
+    # of them has seen when it tried. What is not used is not paid for.
+    gas_extra: int = 100_000
+
+    def gas(self, estimate: int) -> int:
+        """How much to allow for."""
+        return estimate * self.gas_percent // 100 + self.gas_extra
 
     def first(self, base_fee: int, tip: int) -> Fees:
         """Enough for six full blocks in a row, each of which raises the base fee by an eighth."""

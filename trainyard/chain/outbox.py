@@ -202,7 +202,7 @@ class Outbox:
         sender = self._account.address
         if gas is None:
             estimate = number_in(rpc, rpc.request("eth_estimateGas", call_request(sender, call)))
-            gas = estimate * self._fees.gas_percent // 100
+            gas = self._fees.gas(estimate)
         head = head_of(rpc)
         tip = tip_of(rpc)
         nonce = count_of(rpc, sender, "pending")

@@ -163,7 +163,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
         f"Task {document['task']} is {document['state']}{failure}; policy {document['policy']}.",
         _about(document["content"]),
         "",
-        "What happened",
+        "What happened (all times are UTC)",
         *(
             f"  block {one['block']:<8} {_moment(one['time'])}  {one['what']}"
             for one in document["history"]
@@ -183,10 +183,12 @@ def _lines(document: dict[str, Any]) -> list[str]:
 def _about(content: dict[str, Any]) -> str:
     if "error" in content:
         return str(content["error"])
+    from trainyard.protocol.telling import counted
+
     return (
-        f"It trains {content['parameters']:,} parameters by {content['workers']} workers, mode "
-        f"{content['mode']}: {content['steps']} steps of {content['batch']} records in "
-        f"{content['segments']} segments."
+        f"It trains {content['parameters']:,} parameters by {counted(content['workers'], 'worker')}"
+        f", mode {content['mode']}: {counted(content['steps'], 'step')} of "
+        f"{counted(content['batch'], 'record')} in {counted(content['segments'], 'segment')}."
     )
 
 
@@ -197,15 +199,16 @@ def _move(document: dict[str, Any], move: dict[str, Any]) -> str:
     who = ", ".join(map(name, move["who"])) or "anyone"
     since = f" from {_moment(move['since'])} on" if move["since"] else ""
     by = f" until {_moment(move['by'])}" if move["by"] else ""
-    return f"{who}: {move['what']}, with {move['call']}{since}{by}"
+    return f"{who}: {move['what']} ({move['call']}){since}{by}"
 
 
 def _part(document: dict[str, Any], part: dict[str, Any]) -> str:
     from trainyard.protocol.telling import amount
 
+    lost = f", {amount(part['lost'])} are lost" if part["lost"] else ""
     return (
         f"{part['who']} ({part['role']}): the task holds {amount(part['held'])} and has credited "
-        f"{amount(part['credited'])}; can claim: {part['claim']}"
+        f"{amount(part['credited'])}{lost}; can claim: {part['claim']}"
     )
 
 

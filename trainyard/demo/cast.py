@@ -14,7 +14,15 @@ from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import DEVNET_PARAMS
 
 # Who copies is an auditor; all others who cheat train, and alone, so that nobody stops them sooner.
-COPY = "copy"
+COPY, WITHHOLD = "copy", "withhold"
+WHAT_IT_DOES = {
+    "lazy": "makes its states up instead of training",
+    "skip": "claims to have trained, and leaves all steps out",
+    "lr": "trains with another learning rate than was asked for",
+    COPY: "audits by copying what another auditor has committed to",
+    "garbage": "commits to bytes that are no states",
+    WITHHOLD: "trains as it should, and shows nothing of what it claims",
+}
 # What the accounts of the devnet are called on the screen.
 _TRAINERS = ("Walt", "Wanda")
 _POOL = ("Ada", "Bo", "Cleo", "Dan", "Eve")
@@ -76,6 +84,9 @@ def _start(devnet: Devnet, account: str, name: str, cheat: str | None) -> Agent:
         "policy.bond": 2 * DEVNET_PARAMS.seat_bond if is_drawn else 0,
         "policy.concurrency": 0 if is_drawn else 1,
     }
+    if cheat == WITHHOLD:
+        # That nothing is served is said at the last moment: long enough before it for any machine.
+        settings["chain.margin_s"] = 25
     if cheat is None or name != cheater(cheat):
         return start_agent(devnet, account, settings)
     return start_agent(devnet, account, settings, command=partial(_cheating, cheat))

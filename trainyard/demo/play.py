@@ -6,12 +6,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
-from rich.table import Table
 
 from trainyard.content.settings import open_content
-from trainyard.demo.cast import COPY, REQUESTER, Cast, assembled, cheater, workers_with
+from trainyard.demo.cast import (
+    COPY,
+    REQUESTER,
+    WHAT_IT_DOES,
+    WITHHOLD,
+    Cast,
+    assembled,
+    cheater,
+    workers_with,
+)
 from trainyard.demo.receipt import receipt_of
-from trainyard.demo.stage import Stage, live_of
+from trainyard.demo.reporting import Purses, conclude, report
+from trainyard.demo.stage import Stage
 from trainyard.demo.task import add_manifest, terms_of
 from trainyard.demo.watching import Requester
 from trainyard.devnet.devnet import Devnet
@@ -19,14 +28,18 @@ from trainyard.devnet.options import Options
 from trainyard.engine.classes import find_class
 from trainyard.protocol.errors import PermanentError
 from trainyard.protocol.ledger.book import Task
-from trainyard.protocol.market import BURN_ADDRESS, SeatState, TaskState
-from trainyard.protocol.telling import amount, sentence, task_of
+from trainyard.protocol.market import TaskState
+from trainyard.protocol.telling import sentence, task_of
 
 _LOOK_EVERY_S = 0.25
 _LONGEST_S = 900.0
 _ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 _TASK = 1
 _GATHER_S = 120.0
+# Ended by whoever answers last. Only a cheat that says nothing lets them run out: then they are as
+# short as honest agents on a slow machine can keep.
+_WINDOWS = {"audit_for": 600, "answer_for": 120}
+_SHORTER = {COPY: {"answer_for": 40}, WITHHOLD: {"audit_for": 60, "answer_for": 30}}
 
 
 class DemoError(PermanentError):
@@ -60,9 +73,9 @@ def _play(
     cheat: str | None,
     receipt: Path | None,
 ) -> None:
-    stage.say(
-        f"agents run for {', '.join(cast.agents)}" + (f"; Walt cheats: {cheat}" * bool(cheat))
-    )
+    stage.say(f"agents run for {', '.join(cast.agents)}")
+    if cheat is not None:
+        stage.say(f"[red]{cheater(cheat)} cheats: it {WHAT_IT_DOES[cheat]}[/red]")
     content = open_content(devnet.content_settings)
     manifest = add_manifest(content, workers=workers_with(cheat))
     content.close()
@@ -71,17 +84,20 @@ def _play(
         f"{manifest.plan.segments} segments"
     )
     _wait_for_register(cast, requester)
-    before = {name: requester.wealth(address) for name, address in cast.addresses.items()}
-    burned = _credit(requester, BURN_ADDRESS)
-    terms = terms_of(manifest, bytes.fromhex(find_class().id))
+    before = Purses.of(cast, requester)
+    windows = _WINDOWS | _SHORTER.get(cheat or "", {})
+    terms = terms_of(manifest, bytes.fromhex(find_class().id), **windows)
     requester.send("post", requester.calls.post(terms, value=terms.escrow))
     task = _follow(cast, requester, stage)
-    _report(stage.console, task, cast, requester, before, _credit(requester, BURN_ADDRESS) - burned)
+    after = Purses.of(cast, requester)
+    report(stage.console, task, cast, requester, before, after)
     document = receipt_of(requester.seen, requester.book, _TASK, devnet.market, devnet.chain_id)
     if receipt is not None:
         receipt.write_text(json.dumps(document, indent=2) + "\n")
         stage.console.print(f"the receipt is in {receipt}")
     _judge(task, cast, requester, cheat)
+    _see_to_the_honest(cast, before, after, cheat)
+    stage.console.print(conclude(task, cast, before, after, cheat))
 
 
 def _wait_for_register(cast: Cast, requester: Requester) -> None:
@@ -119,69 +135,15 @@ def _follow(cast: Cast, requester: Requester, stage: Stage) -> Task:
     raise DemoError(f"the task was not over after {_LONGEST_S:.0f} s")
 
 
-def _report(
-    console: Console,
-    task: Task,
-    cast: Cast,
-    requester: Requester,
-    before: dict[str, int],
-    burned: int,
-) -> None:
-    console.print()
-    for name in cast.trainers:
-        tested = live_of(cast.agents[name].home, _TASK).get("tested")
-        if tested and task.state is TaskState.SETTLED:
-            console.print(f"[bold]accuracy on the test images: {tested['accuracy']:.4f}[/bold]")
-    console.print(_verdicts(task, cast))
-    hashes = {seen.transaction for seen in requester.seen if task_of(seen.event) == _TASK}
-    console.print(_money(cast, requester, before, burned, hashes))
-
-
-def _verdicts(task: Task, cast: Cast) -> Table:
-    table = Table(title="What was checked", title_justify="left")
-    for column in ("segment", "by", "as", "found", "claimed", "verdict"):
-        table.add_column(column)
-    for (_, round_), panel in sorted(task.panels.items()):
-        for seat in panel.seats:
-            claimed = seat.opened
-            if round_:
-                claimed = task.disputes[seat.segment].claimed
-            is_known = seat.state is not SeatState.DRAWN and any(seat.answer)
-            verdict = "as claimed" if seat.answer == claimed else "[red]NOT as claimed"
-            if not any(claimed):
-                verdict = "not opened"
-            table.add_row(
-                str(seat.segment),
-                cast.name(seat.member),
-                "referee" if round_ else "auditor",
-                f"{seat.answer.hex()[:12]}…" if is_known else "nothing",
-                f"{claimed.hex()[:12]}…" if any(claimed) else "",
-                verdict if is_known else "no answer",
-            )
-    return table
-
-
-def _money(
-    cast: Cast, requester: Requester, before: dict[str, int], burned: int, hashes: set[bytes]
-) -> Table:
-    used = requester.gas(hashes)
-    table = Table(title="Who has what", title_justify="left")
-    for column in ("", "before", "after", "change without fees", "gas", "fees"):
-        table.add_column(column, justify="right" if column else "left")
-    for name, address in cast.addresses.items():
-        gas, cost = used.get(address.lower(), (0, 0))
-        after = requester.wealth(address)
-        change = after - before[name] + cost
-        table.add_row(
-            name, amount(before[name]), amount(after), amount(change), f"{gas:,}", amount(cost)
+def _see_to_the_honest(cast: Cast, before: Purses, after: Purses, cheat: str | None) -> None:
+    """Nobody but a cheat may lose anything."""
+    honest = [name for name in cast.agents if cheat is None or name != cheater(cheat)]
+    harmed = [name for name in honest if after.change(before, name) < 0]
+    if harmed:
+        raise DemoError(
+            f"{' and '.join(harmed)} did nothing wrong and lost money: this machine is too busy to "
+            "act in time; run it again when it is not"
         )
-    table.add_row("burned", "", "", amount(burned), "", "")
-    return table
-
-
-def _credit(requester: Requester, address: str) -> int:
-    account = requester.book.accounts.get(address)
-    return 0 if account is None else account.credit
 
 
 def _judge(task: Task, cast: Cast, requester: Requester, cheat: str | None) -> None:

@@ -72,7 +72,7 @@ def add_manifest(content: Content, *, workers: int = WORKERS) -> Manifest:
     return manifest
 
 
-def terms_of(manifest: Manifest, env_class: bytes) -> Terms:
+def terms_of(manifest: Manifest, env_class: bytes, *, audit_for: int, answer_for: int) -> Terms:
     """Only the last window is waited for; the others end when all have answered."""
     workers = manifest.training.workers
     return Terms(
@@ -89,8 +89,8 @@ def terms_of(manifest: Manifest, env_class: bytes) -> Terms:
         segments=manifest.plan.segments,
         join_for=120,
         train_for=900,
-        audit_for=600,
-        answer_for=120,
+        audit_for=audit_for,
+        answer_for=answer_for,
         challenge_for=5,
     )
 

@@ -50,14 +50,32 @@ class Requester:
                 self.seen += batch.events
                 yield from batch.events
 
-    def wealth(self, address: str) -> int:
-        """All that an account has: in its purse, as credit, and as bond."""
+    @property
+    def block(self) -> int:
+        """Up to which block all is seen."""
+        place = self._cursor.place
+        return 0 if place is None else place.number
+
+    def wealth(self, address: str, block: int | None = None) -> int:
+        """All that an account has: in its purse, as credit, and as bond.
+
+        The purse is that at a `block`, or the newest; the others are as far as all is seen.
+        """
+        when = "latest" if block is None else hex(block)
         purse = self.endpoints.run(
-            lambda rpc: number_in(rpc, rpc.request("eth_getBalance", address, "latest"))
+            lambda rpc: number_in(rpc, rpc.request("eth_getBalance", address, when))
         )
         worker = self.book.workers.get(address)
         account = self.book.accounts.get(address)
         return purse + (account.credit if account else 0) + (worker.bond if worker else 0)
+
+    def sent(self, since: int, until: int) -> set[bytes]:
+        """All transactions of the blocks after `since` up to `until`."""
+        blocks = (
+            self.endpoints.call("eth_getBlockByNumber", hex(number), False)
+            for number in range(since + 1, until + 1)
+        )
+        return {bytes.fromhex(one[2:]) for block in blocks for one in block["transactions"]}
 
     def gas(self, transactions: set[bytes]) -> dict[str, tuple[int, int]]:
         """What transactions used and cost, by their sender."""

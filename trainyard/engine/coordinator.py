@@ -6,6 +6,7 @@ A worker that is lost is started anew and comes in again once it is there; the o
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from trainyard.engine.coordinating import Deadline, Standing, decide
@@ -92,6 +93,9 @@ class Coordinator:
         # Who is there: who has been started and was neither lost nor late since it last spoke.
         self._there: set[int] = set()
         self._offered: set[int] = set()
+        # Of the round after this one, by slot: a worker that took our decision over may be done
+        # with its next part before we have heard that anybody has merged this round.
+        self._early: dict[int, int] = {}
         self._first_offer_at = 0.0
         self._reports: dict[int, Merged] = {}
         self._losses = [0] * self._workers
@@ -126,8 +130,7 @@ class Coordinator:
                 self._tell(event)
                 self._welcome(event)
             case Offered():
-                if event.round == self._log.round and not self._log.is_complete:
-                    self._take_offer(event.slot)
+                self._hear_offer(event)
             case Merged():
                 self._take_report(event)
             case Ended():
@@ -176,12 +179,32 @@ class Coordinator:
                 "faulty or of another class"
             )
 
+    def _hear_offer(self, event: Offered) -> None:
+        if self._log.is_complete:
+            return
+        if event.round == self._log.round:
+            self._take_offer(event.slot)
+        elif event.round == self._log.round + 1:
+            self._early[event.slot] = event.round
+
     def _take_offer(self, slot: int) -> None:
         try:
             self._log.take(slot)
         except StateError as error:
             self._refuse(slot, str(error))
             return
+        self._note_offer(slot)
+
+    def _take_early_offers(self) -> None:
+        early, self._early = self._early, {}
+        for slot, number in early.items():
+            # One that began with another state than ours is offered again.
+            with suppress(StateError):
+                if number == self._log.round:
+                    self._log.take(slot)
+                    self._note_offer(slot)
+
+    def _note_offer(self, slot: int) -> None:
         now = time.monotonic()
         if not self._offered:
             self._first_offer_at = now
@@ -239,6 +262,8 @@ class Coordinator:
         decided = self._log.decided()
         if decided is not None:
             self._settle(decided)
+        else:
+            self._take_early_offers()
 
     def _settle(self, absences: dict[int, Absence]) -> None:
         number = self._log.round
@@ -286,6 +311,7 @@ class Coordinator:
             # It failed, and is started anew already.
             return
         self._there.discard(lost.slot)
+        self._early.pop(lost.slot, None)
         self._losses[lost.slot] += 1
         self._lost_at[lost.slot] = time.monotonic(), lost.reason
         if self._most_losses is None or self._losses[lost.slot] < self._most_losses:

@@ -40,6 +40,14 @@ class ScoreAudit:
         return self.found is not None and self.claimed.text == self.found.text
 
     @property
+    def is_credible(self) -> bool:
+        """Whether one can stand by the claim: it is this score, or as near as classes may differ.
+
+        Workers of a scored run may be of any class, and nobody says which one its leader has.
+        """
+        return self.found is not None and (self.agrees or self.claimed.is_near(self.found))
+
+    @property
     def is_open(self) -> bool:
         """Whether figures differ as they may between classes of machines, by a little."""
         if self.agrees or self.found is None or self.own_class in (None, self.claimed_class):

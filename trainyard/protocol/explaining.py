@@ -28,7 +28,8 @@ def names_of(book: Book, number: int) -> Mapping[str, str]:
     for index, slot in enumerate(task.slots):
         if slot.worker is not None:
             names.setdefault(slot.worker, f"worker {index}")
-    for (_, round_), panel in sorted(task.panels.items()):
+    # Auditors before referees: who was both is known by what it was first.
+    for (_, round_), panel in sorted(task.panels.items(), key=lambda one: one[0][::-1]):
         for index, seat in enumerate(panel.seats):
             what = f"referee {index}" if round_ else f"auditor {index}"
             names.setdefault(seat.member, what)

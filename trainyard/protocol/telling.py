@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainyard.protocol.ledger import Event
-from trainyard.protocol.market import OWN_PANEL, DisputeState, Failure, Record
+from trainyard.protocol.market import BURN_ADDRESS, OWN_PANEL, DisputeState, Failure, Record
 
 _ETHER = 10**18
 
@@ -15,6 +15,11 @@ def amount(wei: int) -> str:
     """In the chain's own currency, without zeros that say nothing."""
     text = f"{wei / _ETHER:.6f}".rstrip("0").rstrip(".")
     return f"{text} ETH"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def sentence(event: Event, name: Name, *, fully: bool = False) -> str | None:
@@ -36,8 +41,9 @@ def _posted(args: Mapping[str, Any], name: Name) -> str:
     terms = args["terms"]
     escrow = terms["reward"] * terms["slots"] + terms["auditFee"] * terms["audits"]
     return (
-        f"{name(args['requester'])} posts task {args['id']}: {amount(terms['reward'])} for each of "
-        f"{terms['slots']} workers, {terms['audits']} audits; {amount(escrow)} are locked"
+        f"{name(args['requester'])} posts task {args['id']}: {amount(terms['reward'])} for "
+        f"{'each of ' * (terms['slots'] > 1)}{counted(terms['slots'], 'worker')}, "
+        f"{counted(terms['audits'], 'audit')}; {amount(escrow)} are locked"
     )
 
 
@@ -66,6 +72,12 @@ def _resolved(args: Mapping[str, Any], name: Name) -> str:
         DisputeState.VOID: "the task is over already",
     }[DisputeState(args["outcome"])]
     return f"the dispute about segment {args['segment']} is over: {outcome}"
+
+
+def _credited(args: Mapping[str, Any], name: Name) -> str:
+    if args["account"] == BURN_ADDRESS:
+        return f"{amount(args['amount'])} are burned"
+    return f"{name(args['account'])} is credited {amount(args['amount'])}"
 
 
 def _closed(args: Mapping[str, Any], name: Name) -> str:
@@ -111,14 +123,16 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Name], str]] = {
     ),
     "TaskSubmitted": lambda a, n: f"the claim is fixed; block {a['drawBlock']} draws the auditors",
     "SeatDrawn": _seat,
-    "SeatsUnassigned": lambda a, n: f"{a['missing']} seats stay empty",
+    "SeatsUnassigned": lambda a, n: f"{counted(a['missing'], 'seat')} cannot be filled",
     "AuditCommitted": lambda a, n: f"auditor {a['seat']} commits to what it found, blind",
     "OpeningStarted": lambda a, n: "all answers are in: the workers open the drawn states",
     "WindowStarted": lambda a, n: "the drawn states are open; answers are revealed",
     "AuditRevealed": lambda a, n: f"auditor {a['seat']} reveals {a['answer'].hex()[:16]}…",
     "SegmentChallenged": _challenged,
     "SegmentServed": lambda a, n: f"the workers show the state after segment {a['segment']}",
-    "HearingStarted": lambda a, n: f"{a['seats']} referees recompute segment {a['segment']}",
+    "HearingStarted": lambda a, n: (
+        f"segment {a['segment']} is recomputed by {counted(a['seats'], 'referee')}"
+    ),
     "RefereeCommitted": lambda a, n: f"referee {a['seat']} commits, blind",
     "RefereeRevealed": lambda a, n: f"referee {a['seat']} reveals {a['answer'].hex()[:16]}…",
     "DisputeResolved": _resolved,
@@ -132,10 +146,12 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Name], str]] = {
 }
 
 _DETAILS: dict[str, Callable[[Mapping[str, Any], Name], str]] = {
-    "Credited": lambda a, n: f"{n(a['account'])} is credited {amount(a['amount'])}",
+    "Credited": _credited,
     "Recorded": _recorded,
     "RevealStarted": lambda a, n: "all commitments are in, or the time is over: claims are shown",
-    "AuditStarted": lambda a, n: f"{a['seats']} members of the pool compute, blind",
+    "AuditStarted": lambda a, n: (
+        f"{counted(a['seats'], 'drawn member')} of the pool to compute, blind"
+    ),
     "SeatsAwaited": lambda a, n: "a drawn member is busy, and is waited for",
     "DrawPostponed": lambda a, n: f"the draw was missed: block {a['drawBlock']} draws instead",
     "SeatClosed": _closed,

@@ -14,6 +14,7 @@ from trainyard.engine.counting import Stop
 from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
 from trainyard.engine.worker import Job
 from worker_agent.cheating.plan import Cheat, Plan
+from worker_agent.cheating.tampering import CheatingRounds
 
 if TYPE_CHECKING:
     from trainyard.engine.training import Outcome, Training
@@ -76,7 +77,12 @@ def main() -> None:
     def open_training(job: Job, manifest: Any) -> Any:
         return CheatingTraining(honest(job, manifest), Plan.read(folder))
 
-    worker.open_training = open_training
+    honest_rounds = worker.open_rounds
+
+    def open_rounds(job: Job, manifest: Any) -> Any:
+        return CheatingRounds(honest_rounds(job, manifest), Plan.read(folder))
+
+    worker.open_training, worker.open_rounds = open_training, open_rounds
     worker.main()
 
 

@@ -36,6 +36,11 @@ def fewer_records(folder: Path, target: Path) -> Path:
     return _changed(folder, target, halved)
 
 
+def reordered(folder: Path, target: Path) -> Path:
+    """The same records from last to first: nothing is missing, and every batch is another one."""
+    return _changed(folder, target, lambda name, array: array[::-1])
+
+
 def noise(folder: Path, target: Path, inputs: tuple[str, ...]) -> Path:
     """Arrays whose inputs are noise: gradients of it are garbage that looks like gradients."""
     rng = np.random.default_rng(0)

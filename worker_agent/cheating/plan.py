@@ -17,8 +17,12 @@ class Cheat(StrEnum):
     SKIP = "skip"
     LR = "lr"
     DATA = "data"
+    ORDER = "order"
     GARBAGE = "garbage"
     WITHHOLD = "withhold"
+    # Among the workers of a run in rounds.
+    DELTA = "delta"
+    MERGE = "merge"
     # As the worker of a slot, or as auditor.
     COPY = "copy"
     # As auditor or referee.
@@ -34,8 +38,11 @@ MEANING = {
     Cheat.SKIP: "leave out steps of a fraction of the segments",
     Cheat.LR: "train with another learning rate than the manifest's",
     Cheat.DATA: "train on half of the records only",
+    Cheat.ORDER: "train on all records, in another order than the manifest's",
     Cheat.GARBAGE: "among others feed them noise; alone, commit to bytes that are no states",
     Cheat.WITHHOLD: "serve nothing that is asked for, and open nothing",
+    Cheat.DELTA: "in rounds, send the others another delta than training came to",
+    Cheat.MERGE: "in rounds, as who leads, merge the deltas to another state",
     Cheat.COPY: "commit to what another slot or seat has committed to",
     Cheat.GUESS: "answer with the state that a segment starts from",
     Cheat.COLLUDE: "answer what the worker in --partner's home has claimed",
@@ -50,7 +57,7 @@ class Plan(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cheat: Cheat
-    # Of the segments, those that are cheated on; chosen by the seed.
+    # Of the segments, or of the rounds, those that are cheated on; chosen by the seed.
     fraction: float = Field(default=1.0, gt=0, le=1)
     # Of the steps of such a segment, those that are done all the same.
     done: float = Field(default=0.0, ge=0, lt=1)

@@ -44,7 +44,7 @@ def main() -> None:
 
 def _answer(job: AnswerJob, value: str) -> None:
     shelf = Shelf(Home(job.home).task(job.task))
-    document = {"value": value, "scores": [], "reason": ""}
+    document = {"value": value, "scores": [], "reason": "", "about": job.about}
     shelf.write(document, ANSWERS, answer_name(job.panel, job.seat))
 
 

@@ -10,9 +10,9 @@ from trainyard.protocol.market import (
     SeatState,
     TaskState,
 )
-from worker_agent.actions import Action, Recompute, Send
-from worker_agent.progress import Answer
-from worker_agent.situation import ENDED, Situation
+from worker_agent.actions import Action, Recompute, Send, Tell
+from worker_agent.progress import Answer, asked
+from worker_agent.situation import ENDED, Situation, in_question
 
 _OWN = (OWN_PANEL, 0)
 
@@ -41,9 +41,9 @@ def _as_auditor(s: Situation, number: int, task: Task, index: int) -> list[Actio
     is_open = task.state in (TaskState.WINDOW, TaskState.DISPUTED)
     if not is_open or seat.state is not SeatState.COMMITTED or s.now >= panel.reveal_by:
         return []
-    answer = _answer(s, number, _OWN, index, _worthless(task), committed=seat.answer)
+    answer = _committed(s, number, task, _OWN, index, _worthless(task))
     if answer is None:
-        return []
+        return _find_again(s, number, task, _OWN, index)
     salt = s.salt(number, _OWN, index)
     if task.terms.policy is Policy.AUDIT:
         call = s.calls.audit_reveal(number, index, salt, answer.value)
@@ -60,9 +60,11 @@ def _as_referee(s: Situation, number: int, task: Task, segment: int, index: int)
         return _commit(s, number, task, place, index, dispute.deadline)
     if dispute.state is not DisputeState.RULING or seat.state is not SeatState.COMMITTED:
         return []
-    answer = _answer(s, number, place, index, committed=seat.answer)
-    if answer is None or s.now >= dispute.deadline:
+    if s.now >= dispute.deadline:
         return []
+    answer = _committed(s, number, task, place, index)
+    if answer is None:
+        return _find_again(s, number, task, place, index)
     salt = s.salt(number, place, index)
     call = s.calls.referee_reveal(number, segment, index, salt, answer.value)
     key = f"{number}/referee-reveal/{segment}/{dispute.round}/{index}"
@@ -77,10 +79,18 @@ def _commit(
         # Bits of another class would accuse the honest: to say nothing costs less.
         return []
     answer = s.of(number).answers.get((*place, index))
-    if answer is None or (answer.value == UNSERVED and s.in_time(deadline)):
+    question = _asked(task, place, index)
+    if answer is not None and answer.about != question:
+        # The chain has drawn anew since: it is the answer to another question.
+        answer = None
+    is_whole = answer is not None and answer.value != UNSERVED and not (is_scored and answer.reason)
+    if answer is None or (not is_whole and s.in_time(deadline)):
         # What was not served may yet be: that is said at the last moment only.
-        work = f"answer-{place[0]}-{place[1]}-{index}"
-        return [Recompute(number, place, index)] if s.may_try(number, work) else []
+        return _recompute(s, number, place, index)
+    if not s.is_settled(task.panels[place].draw_block) and s.in_time(deadline):
+        # A commitment does not name its segment. What is signed can be sent by others too, and
+        # after a reorg that draws anew it would answer for another one: so the draw has to stay.
+        return []
     if is_scored and answer.value == UNSERVED:
         # What nobody can have is worth nothing, and there is no other way to say so.
         answer = _worthless(task)
@@ -94,21 +104,22 @@ def _commit(
     )
     if place == _OWN:
         call = s.calls.audit_commit(number, index, commitment)
-        return [Send(f"{number}/audit-commit/{index}", call, deadline)]
+        drawn = task.own_panel.seats[index].segment
+        return [Send(f"{number}/audit-commit/{index}/{drawn}/{question[:8]}", call, deadline)]
     call = s.calls.referee_commit(number, segment, index, commitment)
-    return [Send(f"{number}/referee-commit/{segment}/{round_}/{index}", call, deadline)]
+    key = f"{number}/referee-commit/{segment}/{round_}/{index}/{question[:8]}"
+    return [Send(key, call, deadline)]
 
 
-def _answer(
-    s: Situation,
-    number: int,
-    place: tuple[int, int],
-    index: int,
-    *others: Answer,
-    committed: bytes,
+def _committed(
+    s: Situation, number: int, task: Task, place: tuple[int, int], index: int, *others: Answer
 ) -> Answer | None:
     """The answer that was committed to, which may have been that nothing was served."""
     known = s.of(number).answers.get((*place, index))
+    if known is not None and known.about not in ("", _asked(task, place, index)):
+        # To show it would accuse the honest: to say nothing costs no more.
+        known = None
+    committed = task.panels[place].seats[index].answer
     salt = s.salt(number, place, index)
     for answer in (known, Answer(UNSERVED), *others):
         if answer is not None and committed == s.market.answer_commitment(
@@ -116,6 +127,32 @@ def _answer(
         ):
             return answer
     return None
+
+
+def _find_again(
+    s: Situation, number: int, task: Task, place: tuple[int, int], index: int
+) -> list[Action]:
+    """The answer is lost, and the salt cannot be: whoever computes the same may yet show it."""
+    known = s.of(number).answers.get((*place, index))
+    if known is None or known.about != _asked(task, place, index) or known.value == UNSERVED:
+        return _recompute(s, number, place, index)
+    what = f"segment {task.panels[place].seats[index].segment}"
+    return [
+        Tell(
+            number,
+            f"the answer that was committed to for {what} is lost, and comes out differently now: "
+            "it cannot be revealed, and the bond of the seat is lost",
+        )
+    ]
+
+
+def _recompute(s: Situation, number: int, place: tuple[int, int], index: int) -> list[Action]:
+    work = f"answer-{place[0]}-{place[1]}-{index}"
+    return [Recompute(number, place, index)] if s.may_try(number, work) else []
+
+
+def _asked(task: Task, place: tuple[int, int], index: int) -> str:
+    return asked(in_question(task), task.panels[place].seats[index].segment)
 
 
 def _scores_of(task: Task) -> int:

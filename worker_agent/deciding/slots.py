@@ -4,14 +4,18 @@ from collections.abc import Collection
 
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import DisputeState, Policy, TaskState
-from worker_agent.actions import Action, Seal, Send, Stop, Train
-from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of
+from worker_agent.actions import Action, Fetch, Seal, Send, Stop, Tell, Train
+from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of, trains_jointly
 
 # A worker from which nothing was heard for so long is asked for a sign of life; sooner where a task
 # leaves less time for an answer.
 _SILENT_S = 60
 # The panel of a slot's own commitment, for its salt.
 _CLAIM = (2**32 - 2, 0)
+_LOST = (
+    "the folder of the task is lost, and with it the key by which its other workers know us: we "
+    "cannot train with them, and lose a part of the stake"
+)
 
 
 def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
@@ -50,6 +54,10 @@ def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     actions = list[Action]()
+    is_lost = s.of(number).fetched is None and not task.answered >> slot & 1
+    if is_lost and trains_jointly(task):
+        # No sign of life either: another is to take its place.
+        return [Tell(number, _LOST)]
     pinged = task.slots[slot].pong_by
     if pinged and s.now < pinged:
         actions.append(Send(f"{number}/pong/{slot}/{pinged}", s.calls.pong(number, slot), pinged))
@@ -62,6 +70,8 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     if claim is None:
         if not s.in_time(task.deadline):
             return [*actions, Stop(number, "it cannot be finished in time")]
+        if is_lost:
+            return [*actions, *_begin_again(s, number, task, slot)]
         return [*actions, Train(number, slot), *_ask_silent(s, number, task, slot)]
     if task.terms.policy in (Policy.REPLICATE, Policy.CONTEST):
         salt = s.salt(number, _CLAIM, slot)
@@ -70,6 +80,18 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
         return [*actions, Send(f"{number}/commit/{slot}", call, task.deadline)]
     call = s.calls.submit(number, slot, claim.result, claim.root)
     return [*actions, Send(f"{number}/submit/{slot}", call, task.deadline)]
+
+
+def _begin_again(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    """The folder of the task is lost. What was trained alone comes out the same once more.
+
+    What was computed together the others have too, and show.
+    """
+    if trains_jointly(task):
+        return []
+    if s.of(number).fetched is None:
+        return [Fetch(number)] if s.may_try(number, "fetch") else []
+    return [Train(number, slot)]
 
 
 def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]:
@@ -94,8 +116,10 @@ def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]
 
 def _revealing(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     claim = s.of(number).claim
-    if claim is None or not task.answered >> slot & 1:
+    if not task.answered >> slot & 1:
         return []
+    if claim is None:
+        return _begin_again(s, number, task, slot)
     # All commitments are in, or too late: there is nobody left who could copy.
     showing = _show(s, number)
     if task.revealed >> slot & 1:
@@ -108,8 +132,10 @@ def _revealing(s: Situation, number: int, task: Task, slot: int) -> list[Action]
 def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     """Serve what was drawn, and open it when the answers are in."""
     progress, panel = s.of(number), task.own_panel
-    if not _is_behind(s, task, slot) or progress.trace is None:
+    if not _is_behind(s, task, slot):
         return []
+    if progress.trace is None:
+        return _begin_again(s, number, task, slot)
     if task.terms.policy is not Policy.AUDIT:
         return _show(s, number)
     drawn = tuple(sorted(seat.segment for seat in panel.seats))
@@ -137,7 +163,9 @@ def _open(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
         return []
     actions = _show(s, number, task.disputes)
     trace, claim = s.of(number).trace, task.slots[task.lead].claim
-    if trace is None or claim is None:
+    if trace is None:
+        return _begin_again(s, number, task, slot)
+    if claim is None:
         return actions
     for segment, dispute in task.disputes.items():
         since = dispute.deadline - task.terms.answer_for

@@ -138,10 +138,7 @@ class Follower:
         self.task.live.silent.pop(source, None)
         if not data:
             return None
-        try:
-            decision = Decision.model_validate_json(data)
-        except ValidationError as error:
-            raise PermanentError(f"worker {source} sent a decision that is none") from error
+        decision = self._decision(source, data)
         if decision.round != number:
             raise PermanentError(f"worker {source} sent the decision on another round")
         return decision
@@ -195,10 +192,36 @@ class Follower:
                     f"worker {leader} begins with another state: one of the machines is faulty or "
                     "of another class"
                 )
+            await self._check_merge(leader, back)
             structlog.get_logger().warning("goes back", to_round=back, leader=leader)
             await to_its_end(log.go_back, back)
             self.exchange.post(log.call())
             self.own.restart()
+
+    async def _check_merge(self, leader: int, number: int) -> None:
+        """Do not go back for one that came to another state by the very parts that we merged.
+
+        Going back would come to the same again, and for ever: a round that was decided otherwise
+        comes to another state, but one that was not has only one.
+        """
+        ours, globe = self.exchange.decision(number), self.log.globe_before(number)
+        if ours is None or (await self.standing(leader, number)).globe != globe:
+            return
+        body = json.dumps({"round": number, "globe": globe}).encode()
+        data = await self.plane.ask(leader, "decision", body, timeout_s=ASK_S)
+        theirs = await self.standing(leader, number + 1)
+        is_other = theirs.globe not in (None, self.log.globe_before(number + 1))
+        if data and is_other and self._decision(leader, data) == ours:
+            raise PermanentError(
+                f"worker {leader}, who leads, came to another state in round {number} by the same "
+                "parts: it cheats, or one of the machines is faulty; nothing is submitted"
+            )
+
+    def _decision(self, source: int, data: bytes) -> Decision:
+        try:
+            return Decision.model_validate_json(data)
+        except ValidationError as error:
+            raise PermanentError(f"worker {source} sent a decision that is none") from error
 
     @contextlib.contextmanager
     def _patient(self, leader: int) -> Iterator[None]:

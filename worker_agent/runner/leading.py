@@ -146,7 +146,8 @@ class Leader:
         """Have here what an event names before anybody acts by it."""
         if slot == self._slot:
             return
-        if isinstance(event, Offered) and event.round == self._rounds:
+        # Who took our decision over may be a part ahead.
+        if isinstance(event, Offered) and event.round - self._rounds in (0, 1):
             await self._follower.carrier.offer(slot, event.round)
 
     def _dismiss(self, slot: int) -> None:

@@ -39,8 +39,13 @@ class News(BaseModel):
 class OwnWorker:
     """Runs the worker, and runs it again when it is lost."""
 
-    def __init__(self, sandbox: Confinement, hear: Callable[[Event], None]) -> None:
-        self._sandbox, self._hear_too = sandbox, hear
+    def __init__(
+        self,
+        sandbox: Confinement,
+        hear: Callable[[Event], None],
+        module: str = "trainyard.engine.worker",
+    ) -> None:
+        self._sandbox, self._hear_too, self._module = sandbox, hear, module
         self._name, self._said = "", 0
         self._events: list[tuple[int, Event]] = []
         self._news = asyncio.Event()
@@ -97,7 +102,8 @@ class OwnWorker:
         job.folder.mkdir(parents=True, exist_ok=True)
         # A copy: in the folder of the original lies the key of this worker's certificate.
         write_whole(job.folder / KEY, key.read_bytes(), mode=0o600)
-        running = asyncio.create_task(Worker(job, self._sandbox).run(self._hear))
+        worker = Worker(job, self._sandbox, module=self._module)
+        running = asyncio.create_task(worker.run(self._hear))
         asked = asyncio.create_task(self._anew.wait())
         try:
             await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)

@@ -36,7 +36,7 @@ from worker_agent.runner.waiting import first_of
 _POLL_S = 0.25
 # How long somebody is kept waiting for something new.
 _HOLD_S = 8.0
-_WORKER, _DESK = "worker", "desk"
+WORKER, _DESK = "worker", "desk"
 
 
 async def run_rounds(task: Task) -> None:
@@ -50,7 +50,7 @@ class _RoundsRun:
         self._exchange = Exchange(self._folder)
         self._exchange.prepare()
         self._signers = KnownSigners(task.shelf, task.workers)
-        self._own = OwnWorker(task.sandbox, self._hear)
+        self._own = OwnWorker(task.sandbox, self._hear, task.module)
         self._log: RoundLog | None = None
         self._leads = False
         self._told = asyncio.Event()
@@ -140,7 +140,7 @@ class _RoundsRun:
     def _engine_job(self) -> Job:
         return self._task.engine_job().model_copy(
             update={
-                "folder": self._task.shelf.path(_WORKER).absolute(),
+                "folder": self._task.shelf.path(WORKER).absolute(),
                 "exchange": self._folder.absolute(),
                 "signers": self._signers.all,
                 "slot": self._slot,
