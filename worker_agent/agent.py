@@ -23,7 +23,7 @@ from trainyard.chain.store import Store
 from trainyard.engine.classes import find_class
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
-from worker_agent.actions import Action, MakeCard, Send
+from worker_agent.actions import Action, MakeCard, Prepare, Send
 from worker_agent.children import Children
 from worker_agent.control import control_socket
 from worker_agent.crowding import Turns, needs_turn
@@ -152,6 +152,7 @@ class Agent:
             self._turns.give_back()
         for action in actions:
             self._try(action)
+        self.site.release({one.task for one in actions if isinstance(one, Prepare)})
         self.outbox.step()
 
     def decide(self, situation: Situation) -> list[Action]:

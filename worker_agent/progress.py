@@ -20,6 +20,7 @@ TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json",
 WRONG = "wrong.json"
 RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
 # After a failure the same work is tried again later, and later still; but windows are not long.
+_HOUR_S = 3600
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 60.0
 
 
@@ -72,6 +73,8 @@ class Progress:
     failures: dict[str, Failure] = field(default_factory=dict)
     # Slots from which nothing was heard, and for how many seconds.
     silent: dict[int, float] = field(default_factory=dict)
+    # How long training still takes, by what it took so far; None before its first state.
+    left_s: float | None = None
 
 
 NONE = Progress()
@@ -138,6 +141,7 @@ class Shelf:
                 if (found := self.read(FAILED, path.name)) is not None
             },
             silent={int(slot): silent_s for slot, silent_s in live.get("silent", {}).items()},
+            left_s=_left_s(live, None if fetched is None else fetched["hours"]),
         )
 
     def _answers(self) -> list[tuple[tuple[int, int, int], Answer]]:
@@ -155,6 +159,13 @@ class Shelf:
     def _documents(self, folder: str) -> list[Path]:
         path = self.path(folder)
         return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
+
+
+def _left_s(live: dict[str, Any], hours: float | None) -> float | None:
+    done, segments = live.get("states", 0) - 1, live.get("segments", 0)
+    if done > 0:
+        return float(live["train_s"] / done * (segments - done))
+    return hours * _HOUR_S if done == 0 and hours is not None else None
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:
