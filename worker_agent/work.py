@@ -78,7 +78,7 @@ def main() -> None:
             case StandbyJob():
                 _stand_by(job, settings, shelf, content)
             case SealJob() | AnswerJob():
-                again = partial(recompute, confinement=open_sandbox(settings))
+                again = partial(_recompute_afresh, settings)
                 _check_or_answer(job, settings, shelf, content, again)
     except TrainyardError as error:
         print(json.dumps({"reason": str(error)}), flush=True)
@@ -177,7 +177,7 @@ def _stand_by(job: StandbyJob, settings: Settings, shelf: Shelf, content: Conten
         if not isinstance(told, SealJob | AnswerJob):
             return
         if ready is None:
-            again: Recompute = partial(recompute, confinement=open_sandbox(settings))
+            again: Recompute = partial(_recompute_afresh, settings)
         else:
             again = partial(_recompute_by, ready)
         _check_or_answer(told, settings, shelf, content, again)
@@ -190,6 +190,12 @@ def _told(ready: Standby | None) -> Job | None:
             ready.look()
     path = sys.stdin.readline().strip()
     return read_job(Path(path)) if path else None
+
+
+def _recompute_afresh(
+    settings: Settings, manifest: Manifest, files: Files, segments: Mapping[int, Inputs]
+) -> Recomputed:
+    return recompute(manifest, files, segments, confinement=open_sandbox(settings))
 
 
 def _recompute_by(
