@@ -88,16 +88,26 @@ class Children:
     def hand_over(self, task: int, standby: str, work: str, told: str) -> bool:
         """Let the process that stands by do `work` from now on; False if there is none."""
         child = self._running.get((task, standby))
-        if child is None or child.process.stdin is None or child.process.poll() is not None:
+        if child is None or child.process.poll() is not None:
+            return False
+        ears = child.process.stdin
+        if ears is None or ears.closed:
             return False
         try:
-            child.process.stdin.write(told.encode() + b"\n")
-            child.process.stdin.close()
+            ears.write(told.encode() + b"\n")
+            ears.close()
         except BrokenPipeError:
             return False
         del self._running[task, standby]
         self._running[task, work] = child
         return True
+
+    def dismiss(self, task: int, standby: str) -> None:
+        """Tell the process that stands by that nothing comes: it tidies up and ends."""
+        child = self._running[task, standby]
+        if child.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                child.process.stdin.close()
 
     def wait(self, timeout_s: float, *others: int) -> set[int]:
         """Until one has ended, one of `others` can be read, or the time is over; what it was."""

@@ -7,6 +7,7 @@ could not on its standard output.
 import json
 import random
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -64,6 +65,8 @@ Recompute = Callable[[Manifest, Files, Mapping[int, Inputs]], Recomputed]
 
 
 def main() -> None:
+    # In order: what runs in the sandbox has folders and control groups that are to be removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     job = read_job(Path(sys.argv[1]))
     home = Home(job.home)
     shelf = Shelf(home.task(job.task))

@@ -191,7 +191,7 @@ class Worksite:
         """End what stands by for tasks that do not need it any more."""
         for task in self._children.doing(STANDBY):
             if task not in wanted:
-                self._children.stop(task, STANDBY)
+                self._children.dismiss(task, STANDBY)
 
     @perform.register
     def _(self, action: Stop, book: Book) -> None:

@@ -160,6 +160,20 @@ def test_work_is_handed_over_once(children: Children, tmp_path: Path) -> None:
     assert [(one.work, one.status, one.said) for one in done] == [("seal", 0, "a seal")]
 
 
+def test_one_that_is_dismissed_ends_by_itself(children: Children, tmp_path: Path) -> None:
+    children.start(1, "standby", "telling", [], tmp_path / "log", is_told=True)
+    try:
+        children.dismiss(1, "standby")
+        children.dismiss(1, "standby")
+        assert not children.hand_over(1, "standby", "seal", "too late")
+        while not (done := children.ended()):
+            children.wait(60)
+    finally:
+        children.stop_all()
+
+    assert [(one.work, one.status, one.said) for one in done] == [("standby", 0, "nobody")]
+
+
 def test_nothing_is_handed_to_one_that_has_ended(children: Children, tmp_path: Path) -> None:
     children.start(1, "standby", "telling", [], tmp_path / "log", is_told=True)
     try:
