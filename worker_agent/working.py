@@ -243,7 +243,7 @@ class Worksite:
         if self._children.has(job.task, work):
             return
         path = self._write(work, job)
-        if isinstance(job, SealJob | AnswerJob):
+        if isinstance(job, SealJob | AnswerJob) and self._children.has(job.task, STANDBY):
             self._reach(Moment.BEFORE_WORK)
             if self._children.hand_over(job.task, STANDBY, work, path):
                 return
