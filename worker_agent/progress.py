@@ -73,7 +73,7 @@ class Progress:
     failures: dict[str, Failure] = field(default_factory=dict)
     # Slots from which nothing was heard, and for how many seconds.
     silent: dict[int, float] = field(default_factory=dict)
-    # How long training still takes, by what it took so far; None before its first state.
+    # How long training still takes, by what it took so far; None before it has begun.
     left_s: float | None = None
 
 
@@ -165,7 +165,8 @@ def _left_s(live: dict[str, Any], hours: float | None) -> float | None:
     done, segments = live.get("states", 0) - 1, live.get("segments", 0)
     if done > 0:
         return float(live["train_s"] / done * (segments - done))
-    return hours * _HOUR_S if done == 0 and hours is not None else None
+    has_begun = str(live.get("phase", "")).startswith("training")
+    return hours * _HOUR_S if has_begun and hours is not None else None
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

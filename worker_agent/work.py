@@ -174,7 +174,7 @@ def _stand_by(job: StandbyJob, settings: Settings, shelf: Shelf, content: Conten
             folder = shelf.path(job.inputs).absolute()
             folder.mkdir(parents=True, exist_ok=True)
             ready = parts.enter_context(
-                standing_by(manifest, files, open_sandbox(settings), [folder])
+                standing_by(manifest, files, open_sandbox(settings, is_tried=False), [folder])
             )
         told = _told(ready)
         if not isinstance(told, SealJob | AnswerJob):

@@ -110,9 +110,10 @@ def test_member_that_cannot_be_drawn_does_not_stand_by() -> None:
     ("live", "left_s"),
     [
         ({}, None),
-        ({"states": 0, "segments": 8, "train_s": 0.0}, None),
+        ({"phase": "waiting for peers", "states": 0, "segments": 0, "train_s": 0.0}, None),
         # Nothing is known of its pace yet but the estimate.
-        ({"states": 1, "segments": 8, "train_s": 0.0}, 36.0),
+        ({"phase": "training", "states": 0, "segments": 0, "train_s": 0.0}, 36.0),
+        ({"phase": "training", "states": 1, "segments": 8, "train_s": 0.0}, 36.0),
         ({"states": 3, "segments": 8, "train_s": 10.0}, 30.0),
         ({"states": 9, "segments": 8, "train_s": 40.0}, 0.0),
     ],
