@@ -55,7 +55,7 @@ endpoints = ["{url}"]
 chain_id = {chain_id}
 market = "{market}"
 start_block = {start}
-poll_s = 0.5
+poll_s = {poll_s}
 margin_s = {margin}
 confirmations = 3
 [content]
@@ -63,6 +63,7 @@ store = "{store}"
 [policy]
 bond = {bond}
 concurrency = {concurrency}
+{turns}
 allow_requesters = {requesters}
 self_audits = {self_audits}
 """
@@ -132,6 +133,9 @@ class Arena:
         takes: Sequence[str] = (),
         trains: bool = True,
         self_audits: int = 1,
+        at_once: int = 4,
+        turns: int | None = None,
+        poll_s: float = 0.5,
     ) -> Player:
         """Start an agent, honest or with a `cheat`, that knows some requesters only."""
         account = account or self.person()
@@ -146,7 +150,9 @@ class Arena:
             store=self.net.content.store,
             margin=float(MARGIN_S),
             bond=bond,
-            concurrency=4 if takes and trains else 0,
+            concurrency=at_once if takes and trains else 0,
+            turns="" if turns is None else f"turns = {turns}",
+            poll_s=poll_s,
             requesters=json.dumps(list(takes)),
             self_audits=self_audits,
         )
@@ -210,8 +216,10 @@ class Arena:
                 self.events += [seen.event for seen in batch.events]
         return self._view.book
 
-    def wait(self, what: str, is_so: Callable[[Book], bool]) -> Book:
-        deadline = time.monotonic() + _PATIENCE_S
+    def wait(
+        self, what: str, is_so: Callable[[Book], bool], patience_s: float = _PATIENCE_S
+    ) -> Book:
+        deadline = time.monotonic() + patience_s
         while not is_so(book := self.book()):
             for name, player in self.players.items():
                 if player.process.poll() not in (None, 0, -15):

@@ -1,12 +1,13 @@
 """What a market costs beside the training in it: `make bench-market`.
 
-    python -m benchmarks.market [--quick]     the figures; last, one line of JSON
+    python -m benchmarks.market [--quick] [--only PART]     the figures; last, one line of JSON
 
 Real agents on a devnet of their own, with blocks every second and windows of no length. Of the time
 from a post to its settlement, training is what passes between the workers' first process and their
 last state, which any training has; the rest is the market's.
 """
 
+import os
 import time
 from argparse import ArgumentParser
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 
 from benchmarks.anvil import Anvil, running_anvil
-from benchmarks.arena import ENDED, Arena, running_arena
+from benchmarks.arena import ENDED, REWARD, Arena, running_arena
 from benchmarks.reporting import Figure, report
 from scripts.deploy_settings import read_deploy_settings
 from trainyard.chain import load_artifact
@@ -33,6 +34,12 @@ from worker_agent.sight import Watcher
 _EVENTS, _QUICK_EVENTS = 100_000, 20_000
 _PER_BLOCK = 500
 _IDLE_S, _QUICK_IDLE_S = 60.0, 20.0
+# As an operator's agent looks at the chain; those of the settlement look more often.
+_IDLE_POLL_S = _FLEET_POLL_S = 2.0
+_POLL_S = 0.5
+_FLEET_S = 3600.0
+# Agents and tasks; and people beside the fleet.
+_FLEET, _QUICK_FLEET, _OTHERS = (50, 200), (3, 6), 8
 _GAS = 10_000_000
 
 
@@ -64,43 +71,77 @@ def _trained_s(folder: Path) -> float:
 
 def measure_idle(arena: Arena, seconds: float) -> tuple[float, float]:
     """Of an agent without a task: percent of a core, and megabytes."""
-    player = arena.start("idle", bond=arena.net.params.seat_bond)
+    bond = arena.net.params.seat_bond
+    player = arena.start("idle", bond=bond, poll_s=_IDLE_POLL_S)
     _wait_for_register(arena, [player.address])
-    # As an operator's agent looks at the chain; those of the other figures look more often.
-    player.stop()
-    config = player.home / "config.toml"
-    config.write_text(config.read_text().replace("poll_s = 0.5", "poll_s = 2.0"))
-    again = arena.restart("idle")
-    process = psutil.Process(again.process.pid)
+    process = psutil.Process(player.process.pid)
     time.sleep(10.0)
     before, began = process.cpu_times(), time.monotonic()
     time.sleep(seconds)
     after, passed = process.cpu_times(), time.monotonic() - began
     used = after.user + after.system - before.user - before.system
     resident = process.memory_info().rss / 1e6
-    again.stop()
+    # No figure is met by having somebody else do it.
+    if process.children():
+        raise SystemExit("an agent without a task has processes beside it")
+    player.stop()
     return 100 * used / passed, resident
 
 
-def measure_fleet(arena: Arena, agents: int, tasks: int) -> tuple[int, bool]:
-    """Small tasks for many agents: how many were settled, and whether all money is there."""
+def measure_fleet(arena: Arena, agents: int, tasks: int) -> tuple[int, float]:
+    """Small tasks for many agents of one machine: how many were settled, and in how long."""
     payer = arena.person()
+    # As many train at once as the machine has cores, and one more takes the next task.
+    turns = (os.cpu_count() or 1) + 1
     players = [
-        arena.start(f"fleet-{n}", takes=[payer.address], bond=arena.net.params.seat_bond)
+        arena.start(
+            f"fleet-{n}",
+            takes=[payer.address],
+            bond=arena.net.params.seat_bond,
+            at_once=1,
+            turns=turns,
+            poll_s=_FLEET_POLL_S if agents > turns else _POLL_S,
+        )
         for n in range(agents)
     ]
     arena.wait_for_members(*players)
+    began = time.time()
     numbers = [
         arena.post(payer, policy=Policy.REPLICATE, audits=0, min_audits=0, audit_fee=0, segments=0)
         for _ in range(tasks)
     ]
-    for number in numbers:
-        arena.wait_for(number, *ENDED)
-    book = arena.book()
+    book = arena.wait(
+        "the fleet's tasks",
+        lambda book: all(book.tasks[number].state in ENDED for number in numbers),
+        patience_s=_FLEET_S,
+    )
+    took = time.time() - began
     states = Counter(book.tasks[number].state for number in numbers)
+    for player in players:
+        player.stop()
+    _check_money(arena, [one.address for one in players], numbers)
+    return states[TaskState.SETTLED], took
+
+
+def _check_money(arena: Arena, workers: list[str], numbers: list[int]) -> None:
+    """The market holds what it owes to everybody, and nobody of the fleet lost anything."""
+    book = arena.book()
     held, owed = arena.solvency()
-    is_whole = held == owed and not any(book.tasks[number].locked for number in numbers)
-    return states[TaskState.SETTLED], is_whole
+    known = sum(one.credit for one in book.accounts.values())
+    known += sum(one.bond for one in book.workers.values())
+    if not held == owed == known:
+        raise SystemExit(f"the market holds {held}, owes {owed}, and everybody has {known}")
+    stuck = [number for number in numbers if book.tasks[number].locked]
+    if stuck:
+        raise SystemExit(f"money is stuck in {stuck}")
+    for who in workers:
+        account, bond = book.account(who), book.workers[who].bond
+        # Its stakes are back in its credit, with a reward for each; and its bond is whole.
+        if bond != arena.net.params.seat_bond or account.credit < account.settled * REWARD:
+            raise SystemExit(f"{who} has {account.credit} and {bond} for {account.settled} tasks")
+    settled = sum(book.tasks[number].state is TaskState.SETTLED for number in numbers)
+    if sum(book.account(who).settled for who in workers) != settled:
+        raise SystemExit("the workers were paid for another number of tasks than were settled")
 
 
 def measure_catching_up(events: int) -> tuple[float, float]:
@@ -177,46 +218,56 @@ def _wait_for_register(arena: Arena, addresses: list[str]) -> None:
     arena.wait("the register", lambda book: book.workers.keys() >= set(addresses))
 
 
+def _overhead(arena: Arena, quick: bool) -> list[Figure]:
+    overhead, trained = measure_overhead(arena)
+    what = f"from post to settled without the {trained:.1f} s of training, s"
+    return [Figure("settle_overhead_s", what, overhead, 15.0)]
+
+
+def _idle(arena: Arena, quick: bool) -> list[Figure]:
+    cpu, resident = measure_idle(arena, _QUICK_IDLE_S if quick else _IDLE_S)
+    return [
+        Figure("idle_cpu_percent", "an agent without a task, percent of a core", cpu, 1.0),
+        Figure("idle_rss_mb", "an agent without a task, MB", resident, 200.0),
+    ]
+
+
+def _fleet(arena: Arena, quick: bool) -> list[Figure]:
+    agents, tasks = _QUICK_FLEET if quick else _FLEET
+    settled, took = measure_fleet(arena, agents, tasks)
+    what = f"tasks settled of {tasks}, by {agents} agents in {took:.0f} s, all money there"
+    return [Figure("fleet_tasks_settled", what, settled, tasks, at_least=True)]
+
+
+def _catching_up(quick: bool) -> list[Figure]:
+    events = _QUICK_EVENTS if quick else _EVENTS
+    pace, ratio = measure_catching_up(events)
+    rpc = "catching up ÷ what the endpoint alone gives"
+    return [
+        Figure("catch_up_events_per_s", f"{events} events, a second", pace, 5_000, at_least=True),
+        Figure("catch_up_over_rpc_ratio", rpc, ratio, 0.8, at_least=True),
+    ]
+
+
+_PARTS = {"overhead": _overhead, "idle": _idle, "fleet": _fleet}
+_CATCHING_UP = "catching-up"
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer of all: under three minutes")
-    quick = parser.parse_args().quick
-    agents, tasks = (3, 6) if quick else (50, 200)
-    events = _QUICK_EVENTS if quick else _EVENTS
-    pace, ratio = measure_catching_up(events)
-    with running_arena() as arena:
-        overhead, trained = measure_overhead(arena)
-        cpu, resident = measure_idle(arena, _QUICK_IDLE_S if quick else _IDLE_S)
-    with running_arena(people=agents + 1) as arena:
-        settled, is_whole = measure_fleet(arena, agents, tasks)
-    if not is_whole:
-        raise SystemExit("money is missing or stuck")
-    report(
-        "A market beside its training",
-        [
-            Figure("settle_overhead_s", "from post to settled without training, s", overhead, 15.0),
-            Figure("idle_cpu_percent", "an agent without a task, percent of a core", cpu, 1.0),
-            Figure("idle_rss_mb", "an agent without a task, MB", resident, 200.0),
-            Figure(
-                "catch_up_events_per_s", "catching up, events a second", pace, 5_000, at_least=True
-            ),
-            Figure(
-                "catch_up_over_rpc_ratio",
-                "catching up ÷ what the endpoint alone gives",
-                ratio,
-                0.8,
-                at_least=True,
-            ),
-            Figure(
-                "fleet_tasks_settled",
-                f"tasks settled of {tasks}, by {agents} agents, all money there",
-                settled,
-                tasks,
-                at_least=True,
-            ),
-        ],
-        f"training itself took {trained:.1f} s; of catching up one of its two figures has to hold",
-    )
+    parser.add_argument("--only", choices=[*_PARTS, _CATCHING_UP], help="one part of it")
+    given = parser.parse_args()
+    names = [given.only] if given.only else [*_PARTS, _CATCHING_UP]
+    figures = list[Figure]()
+    if _PARTS.keys() & set(names):
+        with running_arena(people=_FLEET[0] + _OTHERS) as arena:
+            for name in [name for name in _PARTS if name in names]:
+                figures += _PARTS[name](arena, given.quick)
+    if _CATCHING_UP in names:
+        figures += _catching_up(given.quick)
+    caption = "of catching up, one of its two figures has to hold"
+    report("A market beside its training", figures, caption)
 
 
 if __name__ == "__main__":

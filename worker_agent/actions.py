@@ -56,6 +56,16 @@ class Recompute:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepare:
+    """Have a process ready for the next seal or answer; it is kept as long as this is decided."""
+
+    task: int
+    # Where in the task's folder it will find what segments are to be recomputed from; None if it
+    # will not have to recompute any.
+    inputs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End what runs for a task, since it cannot be finished or is over."""
 
@@ -75,4 +85,4 @@ class Tell:
     reason: str
 
 
-Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Stop | Tell
+Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Prepare | Stop | Tell

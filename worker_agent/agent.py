@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from hashlib import sha256
 from types import FrameType
 
@@ -22,9 +23,10 @@ from trainyard.chain.store import Store
 from trainyard.engine.classes import find_class
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
-from worker_agent.actions import Action, Send
+from worker_agent.actions import Action, MakeCard, Prepare, Send
 from worker_agent.children import Children
 from worker_agent.control import control_socket
+from worker_agent.crowding import Turns, needs_turn
 from worker_agent.deciding import decide
 from worker_agent.deciding.draining import under_way
 from worker_agent.desk import Desk
@@ -98,6 +100,7 @@ class Agent:
         self._is_ending = False
         self._desk = Desk(self)
         self._servers: list[Server] = []
+        self._turns = Turns(settings.policy.turns)
         self._waker = Waker(chain.wake_by)
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -143,8 +146,13 @@ class Agent:
                 structlog.get_logger().warning("sent anew", action=entry.key, nonce=entry.nonce)
             self._reorgs = self.watcher.reorgs
         self._reach(Moment.BEFORE_DECIDING)
-        for action in self.decide(self.situation()):
+        situation = replace(self.situation(), is_crowded=not self._turns.take())
+        actions = self.decide(situation)
+        if not needs_turn(situation, actions):
+            self._turns.give_back()
+        for action in actions:
             self._try(action)
+        self.site.release({one.task for one in actions if isinstance(one, Prepare)})
         self.outbox.step()
 
     def decide(self, situation: Situation) -> list[Action]:
@@ -183,6 +191,7 @@ class Agent:
 
     def close(self) -> None:
         self.children.stop_all()
+        self._turns.give_back()
         self._content.close()
         self.store.close()
         for end in self._wake:
@@ -204,6 +213,9 @@ class Agent:
             self._sender.send(action)
         elif sight is not None:
             self.site.perform(action, sight.book)
+            if isinstance(action, MakeCard):
+                # It is there now, and joining waits for nothing else.
+                self.wake()
 
     def _salt(self, task: int, panel: tuple[int, int], seat: int) -> bytes:
         """Always the same for a seat, and known to nobody without the key: nothing can lose it."""

@@ -55,12 +55,25 @@ class Children:
     def of(self, task: int) -> list[str]:
         return [work for number, work in self._running if number == task]
 
-    def start(self, task: int, work: str, module: str, arguments: Sequence[str], log: Path) -> None:
+    def doing(self, work: str) -> list[int]:
+        return [number for number, one in self._running if one == work]
+
+    def start(
+        self,
+        task: int,
+        work: str,
+        module: str,
+        arguments: Sequence[str],
+        log: Path,
+        *,
+        is_told: bool = False,
+    ) -> None:
+        """Start a process; one that `is_told` waits until it is handed its work."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if is_told else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=_environment(),
@@ -71,6 +84,30 @@ class Children:
         handle = os.pidfd_open(process.pid)
         self._selector.register(handle, selectors.EVENT_READ)
         self._running[task, work] = _Child(process, handle, log)
+
+    def hand_over(self, task: int, standby: str, work: str, told: str) -> bool:
+        """Let the process that stands by do `work` from now on; False if there is none."""
+        child = self._running.get((task, standby))
+        if child is None or child.process.poll() is not None:
+            return False
+        ears = child.process.stdin
+        if ears is None or ears.closed:
+            return False
+        try:
+            ears.write(told.encode() + b"\n")
+            ears.close()
+        except BrokenPipeError:
+            return False
+        del self._running[task, standby]
+        self._running[task, work] = child
+        return True
+
+    def dismiss(self, task: int, standby: str) -> None:
+        """Tell the process that stands by that nothing comes: it tidies up and ends."""
+        child = self._running[task, standby]
+        if child.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                child.process.stdin.close()
 
     def wait(self, timeout_s: float, *others: int) -> set[int]:
         """Until one has ended, one of `others` can be read, or the time is over; what it was."""
@@ -115,6 +152,9 @@ class Children:
         child = self._running.pop((task, work))
         self._selector.unregister(child.handle)
         os.close(child.handle)
+        if child.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                child.process.stdin.close()
 
 
 def _environment() -> dict[str, str]:

@@ -54,6 +54,11 @@ MEANINGS: dict[str, tuple[str, Any]] = {
     "policy.deny_requesters": ("Whose tasks are never taken.", None),
     "policy.modes": ("The ways of training to take part in.", None),
     "policy.concurrency": ("Tasks at once.", None),
+    "policy.turns": (
+        "Of the agents of this machine that say so here, how many take and train tasks at once; "
+        "the others wait before they join.",
+        2,
+    ),
     "policy.max_memory_bytes": ("The largest task by its memory.", None),
     "policy.max_disk_bytes": ("The largest task by its disk.", None),
     "policy.bond": (

@@ -2,6 +2,7 @@
 
 from trainyard.content.content import Content
 from trainyard.content.settings import ContentSettings, open_content
+from worker_agent.finding import look
 from worker_agent.limits import Limits
 from worker_agent.sandbox import Sandbox
 from worker_agent.settings import Home, Settings
@@ -18,13 +19,17 @@ def open_agent_content(home: Home, settings: Settings) -> Content:
     )
 
 
-def open_sandbox(settings: Settings) -> Sandbox:
-    """Where the code of strangers runs, with the limits that the operator set."""
+def open_sandbox(settings: Settings, *, is_tried: bool = True) -> Sandbox:
+    """Where the code of strangers runs, with the limits that the operator set.
+
+    One is tried before, so that it can be said what is missing; without, what is run in it fails.
+    """
     wanted = settings.sandbox
     return Sandbox(
         Limits(
             memory_bytes=wanted.memory_bytes,
             disk_bytes=wanted.disk_bytes,
             processes=wanted.processes,
-        )
+        ),
+        None if is_tried else look(),
     )

@@ -24,6 +24,8 @@ class Policy(BaseModel):
     modes: tuple[Mode, ...] = ("single", "sync", "rounds", "async")
     # Tasks at once.
     concurrency: int = Field(default=1, ge=0)
+    # Agents of this machine that take and train tasks at once, of those that say so here.
+    turns: int | None = Field(default=None, gt=0)
     max_memory_bytes: int = Field(default=4 << 30, gt=0)
     max_disk_bytes: int = Field(default=20 << 30, gt=0)
     # Put down so as to be drawn as auditor, evaluator and referee; zero for none of that.

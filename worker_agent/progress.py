@@ -22,6 +22,7 @@ TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json",
 WRONG = "wrong.json"
 RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
 # After a failure the same work is tried again later, and later still; but windows are not long.
+_HOUR_S = 3600
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 60.0
 
 
@@ -76,6 +77,8 @@ class Progress:
     failures: dict[str, Failure] = field(default_factory=dict)
     # Slots from which nothing was heard, and for how many seconds.
     silent: dict[int, float] = field(default_factory=dict)
+    # How long training still takes, by what it took so far; None before it has begun.
+    left_s: float | None = None
 
 
 NONE = Progress()
@@ -142,6 +145,7 @@ class Shelf:
                 if (found := self.read(FAILED, path.name)) is not None
             },
             silent={int(slot): silent_s for slot, silent_s in live.get("silent", {}).items()},
+            left_s=_left_s(live, None if fetched is None else fetched["hours"]),
         )
 
     def _answers(self) -> list[tuple[tuple[int, int, int], Answer]]:
@@ -168,6 +172,14 @@ def asked(claims: Sequence[Claim | None], segment: int) -> str:
     """What a seat was asked. A reorg may give the same seat another segment, or other claims."""
     named = [b"" if one is None else one.result + one.root for one in claims]
     return f"{sha256(b','.join(named)).hexdigest()}/{segment}"
+
+
+def _left_s(live: dict[str, Any], hours: float | None) -> float | None:
+    done, segments = live.get("states", 0) - 1, live.get("segments", 0)
+    if done > 0:
+        return float(live["train_s"] / done * (segments - done))
+    has_begun = str(live.get("phase", "")).startswith("training")
+    return hours * _HOUR_S if has_begun and hours is not None else None
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

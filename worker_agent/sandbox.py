@@ -103,6 +103,7 @@ class Sandbox:
         writable: Sequence[Path] = (),
         environment: Mapping[str, str] | None = None,
         log: IO[bytes] | int | None = None,
+        is_told: bool = False,
     ) -> Iterator[Confined]:
         """Run `argv` in a sandbox. When this is left, all of its processes are gone."""
         limits = self.limits
@@ -124,7 +125,7 @@ class Sandbox:
                 group=group,
                 sums_memory=not self.report.groups_memory,
                 folders=writable,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if is_told else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 # The first process of the sandbox shows what bubblewrap was started with.

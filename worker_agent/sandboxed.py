@@ -1,5 +1,6 @@
 """A process in a sandbox, from outside: what it holds, which limit ended it, that it is gone."""
 
+import contextlib
 import json
 import os
 import select
@@ -94,6 +95,9 @@ class Sandboxed(Confined):
         if self._inside is not None:
             select.select([self._inside], [], [], _END_S)
             os.close(self._inside)
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.stdin.close()
         if self.stdout is not None:
             self.stdout.close()
 

@@ -42,6 +42,8 @@ class Situation:
     confirmations: int = 1
     # Takes nothing new.
     is_paused: bool = False
+    # Other agents of this machine have their turn: takes nothing new for now.
+    is_crowded: bool = False
     # And will end when nothing is under way: it wants to be drawn no more.
     is_draining: bool = False
 

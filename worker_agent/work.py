@@ -6,17 +6,21 @@ could not on its standard output.
 
 import json
 import random
+import select
+import signal
 import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.errors import SourceError, UnavailableError
 from trainyard.content.names import ContentPath
-from trainyard.engine.auditing import audit, recompute
+from trainyard.engine.auditing import Recomputed, inputs_in, recompute
+from trainyard.engine.auditor import Inputs
 from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import Journal, write_whole
@@ -26,12 +30,14 @@ from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_res
 from trainyard.engine.results import Asked
 from trainyard.engine.scoring import is_scored
 from trainyard.engine.sealing import seal
+from trainyard.engine.standby import Standby, standing_by
 from trainyard.engine.unsealing import Evidence, NotServedError
 from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Local, Manifest, ManifestError, RoundsPlan
 from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
+from worker_agent.jobs import AnswerJob, CardsJob, FetchJob, Job, SealJob, StandbyJob, read_job
 from worker_agent.joining import fetch_card
 from worker_agent.opening import open_agent_content, open_sandbox
 from worker_agent.progress import (
@@ -52,62 +58,18 @@ from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.speed import estimate_hours, measured_speed
 
 MANIFEST = "manifest.json"
-_FORM = ConfigDict(frozen=True, extra="forbid")
+_LOOK_S = 1.0
+# How long the drawn segment of a task is asked for before that counts as a failure, and how often.
+_SERVING_S, _AGAIN_S = 15.0, 0.2
 
-
-class _Job(BaseModel):
-    model_config = _FORM
-
-    home: Path
-    task: int
-
-
-class FetchJob(_Job):
-    kind: Literal["fetch"] = "fetch"
-    manifest: str
-    env_class: str
-    slots: int
-    # Of the trace, where the terms say it.
-    segments: int
-    is_audited: bool
-    is_scored: bool = False
-
-
-class CardsJob(_Job):
-    kind: Literal["cards"] = "cards"
-    cards: tuple[str, ...]
-
-
-class SealJob(_Job):
-    kind: Literal["seal"] = "seal"
-    served: tuple[int, ...] = ()
-    is_open: bool = False
-    self_audits: int = 0
-    # Ours, of a run that others have a part in.
-    slot: int | None = None
-
-
-class AnswerJob(_Job):
-    kind: Literal["answer"] = "answer"
-    manifest: str
-    result: str
-    root: str
-    segment: int
-    is_scored: bool
-    panel: tuple[int, int]
-    seat: int
-    # What is written beside the answer, to know it by.
-    about: str
-    # What is to be scored, by result and root: one, or in a contest what each slot has shown.
-    entries: tuple[tuple[str, str] | None, ...]
-
-
-Job = FetchJob | CardsJob | SealJob | AnswerJob
-_ADAPTER: TypeAdapter[Job] = TypeAdapter(Job)
+# Computes segments of a task in the sandbox, each from its inputs.
+Recompute = Callable[[Manifest, Files, Mapping[int, Inputs]], Recomputed]
 
 
 def main() -> None:
-    job = _ADAPTER.validate_json(Path(sys.argv[1]).read_bytes())
+    # In order: what runs in the sandbox has folders and control groups that are to be removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    job = read_job(Path(sys.argv[1]))
     home = Home(job.home)
     shelf = Shelf(home.task(job.task))
     settings = read_settings(home)
@@ -118,10 +80,11 @@ def main() -> None:
                 _fetch(job, home, shelf, content)
             case CardsJob():
                 _fetch_cards(job, content)
-            case SealJob():
-                _seal(job, settings, shelf, content)
-            case AnswerJob():
-                _answer(job, settings, shelf, content)
+            case StandbyJob():
+                _stand_by(job, settings, shelf, content)
+            case SealJob() | AnswerJob():
+                again = partial(_recompute_afresh, settings)
+                _check_or_answer(job, settings, shelf, content, again)
     except TrainyardError as error:
         print(json.dumps({"reason": str(error)}), flush=True)
         sys.exit(1)
@@ -201,16 +164,72 @@ def _fetch_cards(job: CardsJob, content: Content) -> None:
         raise failure
 
 
+# Ahead of what comes next
+
+
+def _stand_by(job: StandbyJob, settings: Settings, shelf: Shelf, content: Content) -> None:
+    with ExitStack() as parts:
+        ready: Standby | None = None
+        if job.inputs is not None:
+            manifest = _manifest(job.manifest, shelf, content)
+            files = fetch_files(manifest, content, shelf.path(DATA))
+            folder = shelf.path(job.inputs).absolute()
+            folder.mkdir(parents=True, exist_ok=True)
+            ready = parts.enter_context(
+                standing_by(manifest, files, open_sandbox(settings, is_tried=False), [folder])
+            )
+        told = _told(ready)
+        if not isinstance(told, SealJob | AnswerJob):
+            return
+        if ready is None:
+            again: Recompute = partial(_recompute_afresh, settings)
+        else:
+            again = partial(_recompute_by, ready)
+        _check_or_answer(told, settings, shelf, content, again)
+
+
+def _told(ready: Standby | None) -> Job | None:
+    """What is to be done; None if whoever could say it is gone."""
+    while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
+        if ready is not None:
+            ready.look()
+    path = sys.stdin.readline().strip()
+    return read_job(Path(path)) if path else None
+
+
+def _recompute_afresh(
+    settings: Settings, manifest: Manifest, files: Files, segments: Mapping[int, Inputs]
+) -> Recomputed:
+    return recompute(manifest, files, segments, confinement=open_sandbox(settings))
+
+
+def _recompute_by(
+    ready: Standby, manifest: Manifest, files: Files, segments: Mapping[int, Inputs]
+) -> Recomputed:
+    return ready.recompute(segments)
+
+
+def _check_or_answer(
+    job: SealJob | AnswerJob, settings: Settings, shelf: Shelf, content: Content, again: Recompute
+) -> None:
+    if isinstance(job, SealJob):
+        _seal(job, settings, shelf, content, again)
+    else:
+        _answer(job, settings, shelf, content, again)
+
+
 # After training
 
 
-def _seal(job: SealJob, settings: Settings, shelf: Shelf, content: Content) -> None:
+def _seal(
+    job: SealJob, settings: Settings, shelf: Shelf, content: Content, again: Recompute
+) -> None:
     journal = Journal.read(shelf.path(RUN))
     # What ran in the sandbox can write there, and this file it cannot.
     if journal.manifest != shelf.path(MANIFEST).read_bytes():
         raise PermanentError("the run is of another manifest than the task; nothing is submitted")
     if job.self_audits and shelf.read(CLAIM) is None:
-        _audit_ourselves(job, settings, shelf, content, journal)
+        _audit_ourselves(job, settings, shelf, content, journal, again)
     result = seal(journal, content, served=job.served, is_open=job.is_open)
     shelf.write({"states": [state.hex() for state in journal.trace.states]}, TRACE)
     shelf.write({"segments": list(job.served), "is_open": job.is_open}, SERVED)
@@ -218,7 +237,12 @@ def _seal(job: SealJob, settings: Settings, shelf: Shelf, content: Content) -> N
 
 
 def _audit_ourselves(
-    job: SealJob, settings: Settings, shelf: Shelf, content: Content, journal: Journal
+    job: SealJob,
+    settings: Settings,
+    shelf: Shelf,
+    content: Content,
+    journal: Journal,
+    again: Recompute,
 ) -> None:
     """Compute some segments again before we sign for what others had a part in.
 
@@ -234,7 +258,8 @@ def _audit_ourselves(
     files = fetch_files(manifest, content, shelf.path(DATA))
     segments = by_others(journal, manifest, job.slot)
     chosen = random.SystemRandom().sample(segments, min(job.self_audits, len(segments)))
-    found = audit(journal.folder, files, chosen, confinement=open_sandbox(settings))
+    inputs = {segment: inputs_in(journal, manifest, segment) for segment in chosen}
+    found = again(manifest, files, inputs)
     wrong = [
         f"{_name_of(manifest, answer.segment)} comes"
         for answer in found.answers
@@ -296,9 +321,10 @@ def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal
 # As auditor, evaluator and referee
 
 
-def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) -> None:
+def _answer(
+    job: AnswerJob, settings: Settings, shelf: Shelf, content: Content, again: Recompute
+) -> None:
     name = answer_name(job.panel, job.seat)
-    sandbox = open_sandbox(settings)
 
     def keep(value: bytes, scores: list[int], reason: str) -> None:
         found = {"value": value.hex(), "scores": scores, "reason": reason, "about": job.about}
@@ -307,14 +333,13 @@ def _answer(job: AnswerJob, settings: Settings, shelf: Shelf, content: Content) 
     try:
         manifest, files = _material(job, shelf, content)
         if job.is_scored:
-            scores, reason = _scores(job, manifest, content, shelf, sandbox)
+            scores, reason = _scores(job, manifest, content, shelf, open_sandbox(settings))
             keep(scores_answer(scores), scores, reason)
             if reason:
                 raise NotServedError(reason)
         else:
-            result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
-            evidence = Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
-            keep(*_state(job.segment, manifest, files, evidence, sandbox))
+            inputs = _served(job, manifest, content, shelf)
+            keep(*_state(job.segment, manifest, files, inputs, again))
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
         known = shelf.read(ANSWERS, name)
@@ -332,11 +357,27 @@ def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest,
         raise NotServedError(f"the task's data is not served: {error}") from error
 
 
+def _open(job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf) -> Evidence:
+    result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
+    return Evidence.open(content, manifest, result, root, shelf.path(EVIDENCE))
+
+
+def _served(job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf) -> Inputs:
+    """What the segment is computed from: the workers learn of the draw when the auditors do."""
+    until = time.monotonic() + _SERVING_S
+    while True:
+        try:
+            return _open(job, manifest, content, shelf).inputs(job.segment)
+        except NotServedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_S)
+
+
 def _state(
-    segment: int, manifest: Manifest, files: Files, evidence: Evidence, sandbox: Confinement
+    segment: int, manifest: Manifest, files: Files, inputs: Inputs, again: Recompute
 ) -> tuple[bytes, list[int], str]:
-    inputs = evidence.inputs(segment)
-    [answer] = recompute(manifest, files, {segment: inputs}, confinement=sandbox).answers
+    [answer] = again(manifest, files, {segment: inputs}).answers
     if answer.state is None:
         return NONSENSE, [], answer.reason
     return bytes.fromhex(answer.state), [], ""

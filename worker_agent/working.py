@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,18 @@ from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import OWN_PANEL, Policy, Terms
-from worker_agent.actions import Fetch, MakeCard, Recompute, Seal, Stop, Tell, Train
+from worker_agent.actions import Fetch, MakeCard, Prepare, Recompute, Seal, Stop, Tell, Train
 from worker_agent.children import Children, Done
+from worker_agent.deciding.readiness import STANDBY
 from worker_agent.faults import Moment
+from worker_agent.jobs import AnswerJob, CardsJob, FetchJob, SealJob, StandbyJob
+from worker_agent.jobs import Job as WorkJob
 from worker_agent.joining import has_card, make_card, read_card
 from worker_agent.progress import JOBS, RUN, Failure, Shelf, asked
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
 from worker_agent.situation import in_question, trains_jointly
-from worker_agent.work import AnswerJob, CardsJob, FetchJob, SealJob
-from worker_agent.work import Job as WorkJob
 
 # Less than that is left when nothing more can be written.
 _NO_ROOM_BYTES = 64 << 10
@@ -39,6 +40,8 @@ class Worksite:
 
     # What those processes run.
     work_module, runner_module = "worker_agent.work", "worker_agent.runner"
+    # Whether seals and answers may be begun before it is known what they are about.
+    stands_by = True
 
     def __init__(
         self,
@@ -179,6 +182,26 @@ class Worksite:
         self._begin(f"answer-{segment}-{round_}-{action.seat}", job)
 
     @perform.register
+    def _(self, action: Prepare, book: Book) -> None:
+        works = self._children.of(action.task)
+        if not self.stands_by or any(one.startswith((STANDBY, "seal", "answer")) for one in works):
+            return
+        job = StandbyJob(
+            home=self._home.folder,
+            task=action.task,
+            manifest=book.tasks[action.task].terms.manifest.hex(),
+            inputs=action.inputs,
+        )
+        path = self._write(STANDBY, job)
+        self._start(STANDBY, self.work_module, action.task, path, is_told=True)
+
+    def release(self, wanted: Collection[int]) -> None:
+        """End what stands by for tasks that do not need it any more."""
+        for task in self._children.doing(STANDBY):
+            if task not in wanted:
+                self._children.dismiss(task, STANDBY)
+
+    @perform.register
     def _(self, action: Stop, book: Book) -> None:
         for work in self._children.of(action.task):
             if work in action.spared or (action.works and work not in action.works):
@@ -231,19 +254,26 @@ class Worksite:
         return SealJob(home=self._home.folder, task=task, self_audits=audits, slot=slot)
 
     def _begin(self, work: str, job: WorkJob) -> None:
-        if not self._children.has(job.task, work):
-            self._start(work, self.work_module, job.task, self._write(work, job))
+        if self._children.has(job.task, work):
+            return
+        path = self._write(work, job)
+        if isinstance(job, SealJob | AnswerJob) and self._children.has(job.task, STANDBY):
+            self._reach(Moment.BEFORE_WORK)
+            if self._children.hand_over(job.task, STANDBY, work, path):
+                return
+        self._start(work, self.work_module, job.task, path)
 
     def _write(self, work: str, job: WorkJob | RunnerJob) -> str:
         shelf = self._shelf(job.task)
         shelf.write(job.model_dump(mode="json"), JOBS, f"{work}.json")
         return str(shelf.path(JOBS, f"{work}.json"))
 
-    def _start(self, work: str, module: str, task: int, path: str) -> None:
+    def _start(
+        self, work: str, module: str, task: int, path: str, *, is_told: bool = False
+    ) -> None:
         self._reach(Moment.BEFORE_WORK)
-        self._children.start(
-            task, work, module, [path], self._shelf(task).path(JOBS, f"{work}.log")
-        )
+        log = self._shelf(task).path(JOBS, f"{work}.log")
+        self._children.start(task, work, module, [path], log, is_told=is_told)
 
     def _shelf(self, task: int) -> Shelf:
         return Shelf(self._home.task(task))

@@ -43,7 +43,7 @@ def audit(
 
 def inputs_in(journal: Journal, manifest: Manifest, segment: int) -> Inputs:
     """What a segment of the run is computed from, among what the run kept."""
-    _check(manifest, [segment])
+    check_segments(manifest, [segment])
     hashes = [entry.state for entry in journal.entries]
     numbers, absence = sources_of(manifest, segment, hashes)
     states = tuple(journal.path_of(number) for number in numbers)
@@ -88,16 +88,21 @@ def recompute(
     The states that they come to are kept in the folder `kept`, if there is one. With a
     `confinement` all of it is computed in there.
     """
-    _check(manifest, segments)
-    start, answers = "", []
+    check_segments(manifest, segments)
     wanted = {segment: _resolved(one) for segment, one in segments.items()}
     said = _said(manifest, files, wanted, kept=kept, confinement=confinement)
     with closing(said) as lines:
-        for line in lines:
-            if b'"event":"start"' in line:
-                start = Start.model_validate_json(line).state
-            else:
-                answers.append(Answer.model_validate_json(line))
+        return recomputed(lines)
+
+
+def recomputed(lines: Iterable[bytes]) -> Recomputed:
+    """What an auditor says, read to its end."""
+    start, answers = "", []
+    for line in lines:
+        if b'"event":"start"' in line:
+            start = Start.model_validate_json(line).state
+        else:
+            answers.append(Answer.model_validate_json(line))
     return Recomputed(start, tuple(answers))
 
 
@@ -121,30 +126,39 @@ def _said(
     """What a process says that computes all that is wanted."""
     with tempfile.TemporaryDirectory(prefix="trainyard-audit-") as name:
         folder = Path(name)
-        (folder / "manifest.json").write_bytes(manifest.canonical)
-        job = absolute(
-            Job(
-                manifest=folder / "manifest.json",
-                folder=folder,
-                train=files.train.resolve(),
-                validation=files.validation,
-                test=files.test,
-                initial_state=files.initial_state,
-            )
-        )
         request = AuditJob(
-            job=job,
+            job=lay_out(manifest, files, folder),
             segments=segments,
             scored=scored,
             states=None if kept is None else kept.resolve(),
         )
         (folder / "audit.json").write_text(request.model_dump_json())
         with _auditor(request, manifest, folder, confinement) as lines:
-            for line in lines:
-                if b'"event":"failed"' in line:
-                    failure = read_event(line)
-                    raise RunError(failure.reason if isinstance(failure, Failed) else "")
-                yield line
+            yield from unless_failed(lines)
+
+
+def lay_out(manifest: Manifest, files: Files, folder: Path) -> Job:
+    """The job of an auditor whose own folder is `folder`."""
+    (folder / "manifest.json").write_bytes(manifest.canonical)
+    return absolute(
+        Job(
+            manifest=folder / "manifest.json",
+            folder=folder,
+            train=files.train.resolve(),
+            validation=files.validation,
+            test=files.test,
+            initial_state=files.initial_state,
+        )
+    )
+
+
+def unless_failed(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The same lines; one that says why nothing comes of it is an error."""
+    for line in lines:
+        if b'"event":"failed"' in line:
+            failure = read_event(line)
+            raise RunError(failure.reason if isinstance(failure, Failed) else "")
+        yield line
 
 
 def _auditor(
@@ -158,7 +172,7 @@ def _auditor(
     return confined_processes(module, job, log, confinement, reach_of_audit(request))
 
 
-def _check(manifest: Manifest, segments: Iterable[int]) -> None:
+def check_segments(manifest: Manifest, segments: Iterable[int]) -> None:
     require_replayable(manifest)
     for segment in segments:
         if not 0 <= segment < manifest.plan.segments:

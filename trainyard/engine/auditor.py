@@ -45,10 +45,20 @@ class AuditJob(BaseModel):
 
     job: Job
     segments: dict[int, Inputs]
+    # Whether the segments are told later, in one line on the standard input.
+    waits: bool = False
     # Where to keep the states that were found, to look into what differs.
     states: Path | None = None
     # The state to score, of a run that cannot be replayed.
     scored: Path | None = None
+
+
+class Told(BaseModel):
+    """What an auditor is told that waits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    segments: dict[int, Inputs]
 
 
 class Start(BaseModel):
@@ -107,7 +117,8 @@ def answer(audit: AuditJob) -> None:
     # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
     first = training.start(initial_weights(audit.job))
     _say(Start(state=first.hash.hex()))
-    for segment, inputs in sorted(audit.segments.items()):
+    segments = _wait() if audit.waits else audit.segments
+    for segment, inputs in sorted(segments.items()):
         began = time.perf_counter()
         try:
             if inputs.nonsense:
@@ -125,6 +136,12 @@ def answer(audit: AuditJob) -> None:
         if audit.states is not None:
             state.save(state_file(audit.states, segment))
         _say(Answer(segment=segment, state=state.hash.hex(), seconds=seconds))
+
+
+def _wait() -> dict[int, Inputs]:
+    """What is told; nothing, if whoever could tell it is gone."""
+    line = sys.stdin.buffer.readline()
+    return Told.model_validate_json(line).segments if line.endswith(b"\n") else {}
 
 
 def _rescore(job: Job, manifest: Manifest, training: "Training", path: Path) -> Rescored:

@@ -39,8 +39,12 @@ class Confinement(Protocol):
         writable: Sequence[Path],
         environment: Mapping[str, str],
         log: IO[bytes],
+        is_told: bool = False,
     ) -> AbstractContextManager[Confined]:
-        """Start it, its output in a pipe; when this is left nothing of it runs any more."""
+        """Start it, its output in a pipe; when this is left nothing of it runs any more.
+
+        Its input is a pipe too if it `is_told` something, and else empty.
+        """
         ...
 
 

@@ -136,7 +136,7 @@ def confined_processes(
             log=errors,
         ) as child,
     ):
-        yield _watched_lines(child, log)
+        yield watched_lines(child, log)
 
 
 def _command(module: str, job: Path) -> list[str]:
@@ -160,7 +160,8 @@ def _lines(child: "subprocess.Popen[bytes]", log: Path) -> Iterator[bytes]:
     _require_success(child.wait(), log)
 
 
-def _watched_lines(child: Confined, log: Path) -> Iterator[bytes]:
+def watched_lines(child: Confined, log: Path) -> Iterator[bytes]:
+    """What a process in a sandbox says; a limit that it goes over is an error that says which."""
     output = output_of(child)
     unfinished, look_at = b"", time.monotonic()
     while True:

@@ -21,6 +21,8 @@ from worker_agent.working import Worksite
 
 
 class CheatingSite(Worksite):
+    # What it does wrong depends on what it is asked for.
+    stands_by = False
     work_module, runner_module = "worker_agent.cheating.work", "worker_agent.cheating.runner"
 
 

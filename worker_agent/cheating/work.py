@@ -5,8 +5,6 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from trainyard.content.cid import Cid, Codec
 from trainyard.engine.journal import Journal
 from trainyard.engine.unsealing import Evidence
@@ -14,16 +12,14 @@ from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest
 from worker_agent import work
 from worker_agent.cheating.plan import Cheat, Plan
+from worker_agent.jobs import AnswerJob, SealJob, read_job
 from worker_agent.opening import open_agent_content
 from worker_agent.progress import ANSWERS, EVIDENCE, TRACE, Shelf, answer_name
 from worker_agent.settings import Home, read_settings
-from worker_agent.work import AnswerJob, Job, SealJob
-
-_ADAPTER: TypeAdapter[Job] = TypeAdapter(Job)
 
 
 def main() -> None:
-    job = _ADAPTER.validate_json(Path(sys.argv[1]).read_bytes())
+    job = read_job(Path(sys.argv[1]))
     plan = Plan.read(job.home)
     try:
         match job, plan.cheat:

@@ -3,6 +3,7 @@
 from worker_agent.actions import Action, Send
 from worker_agent.deciding.membership import for_membership
 from worker_agent.deciding.offers import for_offers
+from worker_agent.deciding.readiness import for_readiness
 from worker_agent.deciding.seats import for_seats
 from worker_agent.deciding.slots import for_slots
 from worker_agent.deciding.upkeep import for_upkeep
@@ -20,6 +21,7 @@ def decide(situation: Situation) -> list[Action]:
         actions += for_slots(situation, number, task)
         actions += for_seats(situation, number, task)
         actions += for_upkeep(situation, number, task)
+        actions += for_readiness(situation, number, task)
     membership = for_membership(situation)
     actions += membership
     # One thing at a time is paid for out of the purse, or two would count on the same money.

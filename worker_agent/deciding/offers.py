@@ -1,6 +1,7 @@
 """Which tasks to take, and of each that is passed over, why, and what would change that."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import Policy, TaskState
@@ -8,7 +9,7 @@ from worker_agent.actions import Action, Fetch, MakeCard, Send
 from worker_agent.progress import Fetched
 from worker_agent.situation import ENDED, Situation, slots_of
 
-# Tasks that are fetched ahead of joining one.
+# Tasks that are here and could be joined, before no more are fetched.
 _AHEAD = 2
 _HOUR_S = 3600
 
@@ -23,12 +24,14 @@ class Reason:
 
 def for_offers(s: Situation) -> list[Action]:
     """Join what is best paid, as far as there is room for it."""
+    if s.is_crowded:
+        return []
     taken = [one for one in s.book.tasks.items() if _is_ours(s, one[1])]
     room = s.policy.concurrency - len(taken)
     offers = [number for number, task in s.book.tasks.items() if _is_vacant(task)]
     fetching = list[Action]()
     joining = list[tuple[float, Action]]()
-    for number in offers:
+    for number in sorted(offers, key=lambda number: _preference(s, number)):
         task = s.book.tasks[number]
         if _is_ours(s, task) or first_reason(s, number) is not None:
             continue
@@ -40,7 +43,8 @@ def for_offers(s: Situation) -> list[Action]:
         pay = task.terms.reward / max(fetched.hours, 1e-6)
         joining.append((-pay, _join(s, number, task)))
     joining.sort(key=lambda one: one[0])
-    return [*fetching[:_AHEAD], *(action for _, action in joining[: min(max(room, 0), 1)])]
+    ahead = max(0, _AHEAD - len(joining))
+    return [*fetching[:ahead], *(action for _, action in joining[: min(max(room, 0), 1)])]
 
 
 def why_not(s: Situation, number: int) -> list[Reason]:
@@ -86,6 +90,26 @@ def _about_fetching(s: Situation, number: int) -> list[Reason]:
     wait_s = max(0, round(failure.again_at - s.clock))
     again = f"it is tried again in {wait_s} s; name a gateway that has it in [content]"
     return [Reason(f"it could not be fetched: {failure.reason}", again)]
+
+
+def is_computing(s: Situation, number: int) -> bool:
+    """Whether a task that we are in runs, and has no result here yet."""
+    task = s.book.tasks[number]
+    is_running = task.state is TaskState.RUNNING
+    return is_running and _is_ours(s, task) and s.of(number).claim is None
+
+
+def _preference(s: Situation, number: int) -> tuple[int, int]:
+    """Of equally paid tasks: what others wait in, then joint ones as they come, then by lot.
+
+    If all agents ran for the same task, all but one of them would have paid for nothing. But a task
+    for several comes about only where they meet.
+    """
+    task = s.book.tasks[number]
+    if task.terms.slots > 1:
+        return -task.joined.bit_count(), number
+    lot = sha256(f"{s.me}/{number}".encode()).digest()
+    return 1, int.from_bytes(lot[:8])
 
 
 def _is_ours(s: Situation, task: Task) -> bool:
@@ -175,6 +199,9 @@ def _about_terms(s: Situation, task: Task) -> list[Reason]:
 
 
 def _about_room(s: Situation) -> list[Reason]:
+    if s.is_crowded:
+        why = "other agents of this machine have their turn"
+        return [Reason(why, "a larger policy.turns, or wait")]
     taken = [str(number) for number, task in s.book.tasks.items() if _is_ours(s, task)]
     if not taken or len(taken) < s.policy.concurrency:
         return []
