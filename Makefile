@@ -105,7 +105,7 @@ format: setup ## Format the Python code
 
 .PHONY: test-unit
 test-unit: setup ## Unit tests
-	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit $(ARGS)
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit -n 2 $(ARGS)
 PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q
 
 .PHONY: kubo
