@@ -6,12 +6,13 @@ import pytest
 from brownie import accounts
 
 from scripts.fresh_chain import start_clock, step_clock, stop_chain_with_us, take_free_port
-from tests.contracts.pace import keep_pace
+from tests.contracts.pace import keep_chain_in_memory, keep_pace
 from tests.contracts.token_yard import TokenYard
 from tests.contracts.yard import AUDITOR_BOND, Yard, deploy_market
 
 # Before brownie connects, which it does once all tests are collected.
 stop_chain_with_us()
+keep_chain_in_memory()
 take_free_port()
 step_clock()
 # Set another time to try the tests on other draws.
