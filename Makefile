@@ -20,8 +20,9 @@ PYTHON_FILES := trainyard worker_agent scripts tests benchmarks examples
 
 ##@ Everything
 
+# What takes least comes first, so that most mistakes are found in minutes.
 .PHONY: test
-test: setup lint test-unit abi-check snapshots-check size test-contracts fuzz coverage slither test-chain test-content test-engine test-agent test-market ## Set up, then run every check
+test: setup lint abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-content test-contracts test-engine test-market ## Set up, then run every check
 
 .PHONY: demo
 demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
@@ -105,7 +106,7 @@ format: setup ## Format the Python code
 
 .PHONY: test-unit
 test-unit: setup ## Unit tests
-	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit $(ARGS)
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit -n 2 $(ARGS)
 PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q
 
 .PHONY: kubo

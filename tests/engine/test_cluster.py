@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.nets import NETS, manifest_of, rounds_manifest_of, write_data
+from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.data import open_folder
 from trainyard.engine.program import build
 from trainyard.engine.rounds import RoundsTraining
@@ -27,6 +28,7 @@ def hashes_of_cluster(workers: int, folder: Path) -> list[dict[str, list[str]]]:
         env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
         capture_output=True,
         text=True,
+        preexec_fn=dying_with_parent(),
         timeout=600,
         check=False,
     )

@@ -1,6 +1,7 @@
 """Whole runs in processes of their own: journals, clusters, losses, audits."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,10 @@ from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.material import Files
+from trainyard.protocol.manifest import Manifest
+
+# A run of a manifest that has ended, in a folder.
+Finish = Callable[[Manifest, Path], Journal]
 
 # Steps enough that a worker is still at them when somebody gets round to killing it.
 LONG = 120
@@ -25,6 +30,21 @@ LONG = 120
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def finished(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Finish:
+    """Runs that tests begin with: each is run once, and a test gets a copy that it may change."""
+    runs: dict[bytes, Path] = {}
+
+    def finish(manifest: Manifest, folder: Path) -> Journal:
+        if manifest.canonical not in runs:
+            run = run_local(manifest, files, tmp_path_factory.mktemp("finished"))
+            runs[manifest.canonical] = run.folder
+        shutil.copytree(runs[manifest.canonical], folder, dirs_exist_ok=True)
+        return Journal.read(folder)
+
+    return finish
 
 
 def children_of(pid: int) -> list[int]:
@@ -82,9 +102,9 @@ def test_run_is_told_and_kept(files: Files, tmp_path: Path) -> None:
     assert end.root == journal.trace.root.hex()
 
 
-def test_finished_run_is_not_run_again(files: Files, tmp_path: Path) -> None:
+def test_finished_run_is_not_run_again(files: Files, finished: Finish, tmp_path: Path) -> None:
     manifest = manifest_of("mlp")
-    first = run_local(manifest, files, tmp_path)
+    first = finished(manifest, tmp_path)
     events: list[Event] = []
 
     again = run_local(manifest, files, tmp_path, events.append)
@@ -94,10 +114,12 @@ def test_finished_run_is_not_run_again(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 4])
-def test_run_goes_on_from_every_segment(files: Files, tmp_path: Path, kept: int) -> None:
+def test_run_goes_on_from_every_segment(
+    files: Files, finished: Finish, tmp_path: Path, kept: int
+) -> None:
     """Whatever a crash leaves of the rest: half a line, half a state."""
     manifest = manifest_of("batch_norm")
-    whole = run_local(manifest, files, tmp_path)
+    whole = finished(manifest, tmp_path)
     root = whole.trace.root
     journal = Journal.open(tmp_path, manifest.canonical)
     journal.rewind(kept)
@@ -122,9 +144,9 @@ def test_run_that_was_over_goes_on_with_the_file_of_its_end(files: Files, tmp_pa
     assert len({again.path_of(number).stat().st_ino for number in (2, 3, 4)}) == 1
 
 
-def test_damaged_state_is_computed_again(files: Files, tmp_path: Path) -> None:
+def test_damaged_state_is_computed_again(files: Files, finished: Finish, tmp_path: Path) -> None:
     manifest = manifest_of("mlp")
-    whole = run_local(manifest, files, tmp_path)
+    whole = finished(manifest, tmp_path)
     path = whole.path_of(4)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -155,8 +177,8 @@ def test_killed_worker_is_started_anew(files: Files, tmp_path: Path) -> None:
     assert restart.lost_s > 0
 
 
-def test_folder_of_another_run_is_refused(files: Files, tmp_path: Path) -> None:
-    run_local(manifest_of("mlp"), files, tmp_path)
+def test_folder_of_another_run_is_refused(files: Files, finished: Finish, tmp_path: Path) -> None:
+    finished(manifest_of("mlp"), tmp_path)
 
     with pytest.raises(RunError, match="a run of another manifest: name another folder"):
         run_local(manifest_of("lenet"), files, tmp_path)
@@ -224,11 +246,11 @@ def test_cluster_that_stands_still_is_started_anew(files: Files, tmp_path: Path)
 
 @pytest.mark.parametrize("slot", [0, 1])
 def test_worker_without_a_journal_takes_another_ones(
-    files: Files, tmp_path: Path, slot: int
+    files: Files, finished: Finish, tmp_path: Path, slot: int
 ) -> None:
     """And nothing of the run is lost, whichever worker it is."""
     manifest = manifest_of("mlp", workers=2)
-    whole = run_local(manifest, files, tmp_path)
+    whole = finished(manifest, tmp_path)
     (tmp_path / "keep").write_text("the user's own")
     folder = tmp_path if slot == 0 else tmp_path / "peers" / "1"
     (folder / "journal.jsonl").unlink()
