@@ -33,6 +33,7 @@ from worker_agent.sight import Watcher
 
 _EVENTS, _QUICK_EVENTS = 100_000, 20_000
 _PER_BLOCK = 500
+_PATIENCE_S = 120.0
 _IDLE_S, _QUICK_IDLE_S = 60.0, 20.0
 # As an operator's agent looks at the chain; those of the settlement look more often.
 _IDLE_POLL_S = _FLEET_POLL_S = 2.0
@@ -151,7 +152,8 @@ def measure_catching_up(events: int) -> tuple[float, float]:
         _deposit(anvil, market, events)
         chain_id = anvil.web3.eth.chain_id
         url = anvil.url
-        endpoints = Endpoints([url], chain_id=chain_id)
+        # An endpoint on a busy machine is slow, and not gone.
+        endpoints = Endpoints([url], chain_id=chain_id, timeout_s=_PATIENCE_S)
         ours, theirs = [], []
         for turn in range(3):
             store = Store(Path(name) / f"{turn}.sqlite", chain_id=chain_id, market=market)
