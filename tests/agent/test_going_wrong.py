@@ -19,9 +19,9 @@ from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import TaskState
 from worker_agent.actions import Fetch, Stop, Train
 from worker_agent.deciding import decide
+from worker_agent.fetching import MANIFEST, manifest_of
 from worker_agent.joining import publish_block
 from worker_agent.progress import Failure, Progress, Shelf
-from worker_agent.work import MANIFEST, _manifest
 
 _HOUR_S = 3600
 
@@ -101,9 +101,9 @@ def test_manifest_that_was_cut_short_is_fetched_again(tmp_path: Path) -> None:
     digest = publish_block(content, whole).hex()
     shelf = Shelf(tmp_path / "task")
     try:
-        _manifest(digest, shelf, content)
+        manifest_of(digest, shelf, content)
         shelf.path(MANIFEST).write_bytes(whole[:100])
-        assert _manifest(digest, shelf, content).digest.hex() == digest
+        assert manifest_of(digest, shelf, content).digest.hex() == digest
     finally:
         content.close()
 

@@ -1,0 +1,91 @@
+"""What is fetched before a task is joined: its manifest, its data, the cards of its workers."""
+
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.content import Content
+from trainyard.engine.errors import RunError
+from trainyard.engine.journal import write_whole
+from trainyard.engine.material import fetch_files
+from trainyard.engine.scoring import is_scored
+from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.manifest import Manifest, ManifestError
+from worker_agent.jobs import CardsJob, FetchJob
+from worker_agent.joining import fetch_card
+from worker_agent.progress import (
+    DATA,
+    FETCHED,
+    REFUSED,
+    Shelf,
+)
+from worker_agent.settings import Home
+from worker_agent.speed import estimate_hours, measured_speed
+
+MANIFEST = "manifest.json"
+
+
+def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content) -> None:
+    try:
+        manifest = manifest_of(job.manifest, shelf, content)
+        _check_terms(job, manifest)
+    except (ManifestError, RunError) as error:
+        shelf.write({"reason": f"its manifest cannot be used: {error}"}, REFUSED)
+        return
+    fetch_files(manifest, content, shelf.path(DATA))
+    size = sum(path.stat().st_size for path in shelf.path(DATA).rglob("*") if path.is_file())
+    # Weights, what the optimiser keeps, gradients, and what a batch makes of it all.
+    values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
+    resources = manifest.resources
+    state_bytes = manifest.model.parameters * 12
+    document = {
+        "mode": manifest.training.mode,
+        "workers": manifest.training.workers,
+        "segments": manifest.plan.segments,
+        "hours": estimate_hours(manifest, measured_speed(home.folder / "speed.json")),
+        "memory_bytes": max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
+        "disk_bytes": max(
+            (resources and resources.disk_bytes) or 0,
+            size + 2 * state_bytes * (manifest.plan.segments + 1),
+        ),
+    }
+    shelf.write(document, FETCHED)
+
+
+def manifest_of(digest: str, shelf: Shelf, content: Content) -> Manifest:
+    path, cid = shelf.path(MANIFEST), Cid(Codec.RAW, bytes.fromhex(digest))
+    # What a crash or a full disk cut short is not what the requester wrote.
+    if not path.exists() or not cid.matches(path.read_bytes()):
+        data = content.fetcher.get(cid).block
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, data)
+    manifest = Manifest.parse(path.read_bytes())
+    if manifest.digest.hex() != digest:
+        raise RunError("it is not in its canonical form: post the digest of that")
+    return manifest
+
+
+def _check_terms(job: FetchJob, manifest: Manifest) -> None:
+    training = manifest.training
+    if manifest.environment not in (None, job.env_class):
+        raise RunError("it is for another environment class than the task")
+    if job.is_audited and manifest.plan.segments != job.segments:
+        raise RunError(
+            f"it makes {manifest.plan.segments} segments, and the task says {job.segments}"
+        )
+    # Without audits each slot may do all of it alone; but together they have to be as many.
+    if training.workers != job.slots and (job.is_audited or training.workers > 1):
+        raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
+    if job.is_audited and training.mode == "async":
+        raise RunError("async cannot be audited: post it with the policy Score")
+    if job.is_scored and not is_scored(manifest):
+        raise RunError("only async is scored: post it with the policy Audit or Replicate")
+
+
+def fetch_cards(job: CardsJob, content: Content) -> None:
+    """All that can be had: one that nobody serves must not hide the others."""
+    failure: TrainyardError | None = None
+    for digest in job.cards:
+        try:
+            fetch_card(content, bytes.fromhex(digest))
+        except TrainyardError as error:
+            failure = error
+    if failure is not None:
+        raise failure
