@@ -10,6 +10,7 @@ from trainyard.demo.stage import live_of
 from trainyard.demo.watching import Requester
 from trainyard.protocol.ledger.book import Seat, Task
 from trainyard.protocol.market import BURN_ADDRESS, DisputeState, TaskState
+from trainyard.protocol.results import NONSENSE
 from trainyard.protocol.telling import amount
 
 _TASK = 1
@@ -123,6 +124,8 @@ def _verdicts(task: Task, cast: Cast, revealed: set[bytes]) -> Table:
 def _found(seat: Seat, revealed: set[bytes]) -> str:
     if not any(seat.answer):
         return "nothing"
+    if seat.answer == NONSENSE:
+        return "no state"
     return f"{seat.answer.hex()[:12]}…" if seat.answer in revealed else "sealed"
 
 
