@@ -49,7 +49,8 @@ class DemoError(PermanentError):
 def play(console: Console, *, chain: str, cheat: str | None, receipt: Path | None) -> None:
     """Play it to its end; raises if the market did not do what it is for."""
     began = time.monotonic()
-    options = Options(chain="anvil" if chain == "anvil" else "ganache")
+    # What each agent is set to stands in the cast; a devnet's own settings would go before it.
+    options = Options(chain="anvil" if chain == "anvil" else "ganache", agent_settings=())
     console.rule("[bold]Trainyard: a market for verified training", style="cyan")
     with (
         TemporaryDirectory(prefix="trainyard-demo-") as name,
@@ -141,8 +142,8 @@ def _see_to_the_honest(cast: Cast, before: Purses, after: Purses, cheat: str | N
     harmed = [name for name in honest if after.change(before, name) < 0]
     if harmed:
         raise DemoError(
-            f"{' and '.join(harmed)} did nothing wrong and lost money: this machine is too busy to "
-            "act in time; run it again when it is not"
+            f"{' and '.join(harmed)} did nothing wrong and lost money: perhaps this machine is too "
+            "busy to act in time; run it again when it is not"
         )
 
 

@@ -43,7 +43,8 @@ class Options:
     # short here, and every agent is ready to audit.
     agent_settings: Sequence[str] = (
         "chain.poll_s=0.5",
-        "chain.margin_s=1",
+        # Less than two blocks, and what is said at the last moment comes too late.
+        "chain.margin_s=3",
         "chain.confirmations=2",
         f"policy.bond={DEVNET_PARAMS.seat_bond}",
     )
