@@ -40,6 +40,9 @@ _PAPER = {
 }
 _MODES = ("plain", "single", "sync", "rounds")
 _LOCAL_STEPS = 100
+# Rates end near zero here, and a merge with momentum goes on: LeNet-4 had 0.9892 by it, 0.9914 by
+# the plain mean.
+_MEAN = {"learning_rate": 1.0, "momentum": 0.0}
 _SHARED = ("sync", "rounds")
 # Most of the quick form is TensorFlow's start, so it boosts less.
 _QUICK_STEPS, _QUICK_LOCAL_STEPS, _QUICK_RECORDS, _QUICK_BOOSTED = 60, 30, 6_000, 2
@@ -108,7 +111,8 @@ def manifest_for(
     if mode in _SHARED:
         training |= {"mode": mode, "workers": 2, "threads": 1}
     if mode == "rounds":
-        training |= {"rounds": {"local_steps": local_steps}, "steps_per_segment": local_steps}
+        rounds = {"local_steps": local_steps, "outer": _MEAN}
+        training |= {"rounds": rounds, "steps_per_segment": local_steps}
     return Manifest.of(document)
 
 
