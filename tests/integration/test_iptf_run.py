@@ -258,6 +258,11 @@ def test_a_missing_and_a_corrupt_block_differ_in_the_exit_code(here: World, data
     assert here.iptf("ls", f"ipfs://{data}").returncode == 3
 
 
+def _heed_interrupts() -> None:
+    """A shell has its background jobs ignore them, and with those all their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_a_folder_is_served_until_it_is_stopped(here: World, tmp_path: Path) -> None:
     folder = tmp_path / "published"
     folder.mkdir()
@@ -267,6 +272,7 @@ def test_a_folder_is_served_until_it_is_stopped(here: World, tmp_path: Path) -> 
         env={**clean_environment(), **here.environment},
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=_heed_interrupts,
     )
     try:
         assert process.stdout is not None
