@@ -1,9 +1,9 @@
 // Loaded by `node --require` before Ganache's own command: a chain in memory, gone with who started it.
 //
 // Ganache keeps its chain in LevelDB, in a folder that it deletes at its end, and fetches every node of
-// every trie and the code of every call from there by way of a thread. With contracts as large as ours
-// that takes longer than to run them. Its library takes another store as an option, its command does
-// not, so the command gets another LevelDB.
+// every trie and the code of every call from there by way of a thread: with contracts as large as ours a
+// third of a test's time. Its library takes another store as an option, its command does not, so the
+// command gets another LevelDB.
 "use strict";
 
 const Module = require("node:module");
