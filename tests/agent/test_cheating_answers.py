@@ -7,9 +7,9 @@ from tests.agent.test_deciding import AUDIT_COMMIT, CALLS, sent
 from trainyard.protocol.market import OWN_PANEL, SeatState, TaskState
 from worker_agent.cheating.plan import Cheat, Plan
 from worker_agent.cheating.work import _answer, _claimed
+from worker_agent.jobs import AnswerJob
 from worker_agent.progress import TRACE, Shelf, asked
 from worker_agent.settings import Home
-from worker_agent.work import AnswerJob
 
 STATES = [bytes([number + 1]).hex() * 32 for number in range(9)]
 
