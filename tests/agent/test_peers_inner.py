@@ -57,6 +57,33 @@ def test_sandboxes_talk_through_the_planes(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_what_a_command_says_last_arrives_though_it_ends_at_once(tmp_path: Path) -> None:
+    """A leader of a cluster ends while its last answer to a follower is still on its way."""
+    hearing = """
+import socket
+with socket.create_connection(("127.0.0.1", 20001)) as sock:
+    print(sum(map(len, iter(lambda: sock.recv(1 << 16), b""))))
+"""
+    speaking = f"""
+import os, socket
+with socket.create_server(("127.0.0.1", 20001)) as server:
+    sock, _ = server.accept()
+    sock.sendall(bytes({LENGTH}))
+    os._exit(0)
+"""
+
+    async def go() -> None:
+        async with (
+            peers(tmp_path),
+            inside(tmp_path / "0", 0, python(hearing)) as caller,
+            inside(tmp_path / "1", 1, python(speaking)),
+        ):
+            said, _ = await caller.communicate()
+            assert int(said) == LENGTH
+
+    asyncio.run(go())
+
+
 def test_a_worker_may_have_several_processes(tmp_path: Path) -> None:
     """As in mode async, where one worker also leads and keeps the weights."""
     ports = [[20_000, 20_001, 20_002], [20_003]]

@@ -34,6 +34,8 @@ _STACK_BYTES = 256 << 10
 # TensorFlow takes some time to listen, and gRPC waits for long after a refusal.
 _PATIENCE_S = 15.0
 _LOOK_EVERY_S = 0.05
+# What a command said last has so long to leave after its end, whether or not a peer takes it.
+_LAST_WORDS_S = 5.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _SIGNALLED = 128
 
@@ -82,37 +84,62 @@ def main() -> None:
 def run(config: Config, command: Sequence[str]) -> int:
     """Carry what the command and its peers say until it ends, and return its status."""
     threading.stack_size(_STACK_BYTES)
+    speech = _Speech()
     with contextlib.ExitStack() as stack:
         # Before the command is there: nothing that it says should be refused.
-        carriers = [stack.enter_context(carrier) for carrier in _carriers(config)]
+        carriers = [stack.enter_context(carrier) for carrier in _carriers(config, speech)]
         child = subprocess.Popen(command, preexec_fn=dying_with_parent())
         for number in _FORWARDED:
             signal.signal(number, lambda number, _: child.send_signal(number))
         for carrier in carriers:
             carrier.start()
         status = child.wait()
+        # Its ends of all streams are closed now, but what it sent may be here still.
+        speech.wait_for_end(_LAST_WORDS_S)
     return status if status >= 0 else _SIGNALLED - status
 
 
-def _carriers(config: Config) -> Iterator["_Carrier"]:
+class _Speech:
+    """Counts the streams on which something of the command is still on its way out."""
+
+    def __init__(self) -> None:
+        self._streams, self._changed = 0, threading.Condition()
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._streams += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._streams -= 1
+            self._changed.notify_all()
+
+    def wait_for_end(self, timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._streams, timeout_s)
+
+
+def _carriers(config: Config, speech: _Speech) -> Iterator["_Carrier"]:
     streams = threading.BoundedSemaphore(_MOST_STREAMS)
     # Names relative to the folder: that of a socket has at most 107 letters.
     folder = os.open(config.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     place = f"/proc/self/fd/{folder}"
     with contextlib.suppress(FileNotFoundError):
         os.unlink("in", dir_fd=folder)
-    yield _In(_unix_listener(f"{place}/in"), streams, config.own)
+    yield _In(_unix_listener(f"{place}/in"), streams, speech, config.own)
     for slot, ports in enumerate(config.ports):
         for port in ports if slot != config.slot else ():
             listener = socket.create_server((_LOOPBACK, port), backlog=64)
-            yield _Out(listener, streams, f"{place}/to-{slot}", port)
+            yield _Out(listener, streams, speech, f"{place}/to-{slot}", port)
 
 
 class _Carrier:
     """Takes the connections of one listener to where they belong, each in threads of its own."""
 
-    def __init__(self, listener: socket.socket, streams: threading.BoundedSemaphore) -> None:
-        self._listener, self._streams = listener, streams
+    def __init__(
+        self, listener: socket.socket, streams: threading.BoundedSemaphore, speech: _Speech
+    ) -> None:
+        self._listener, self._streams, self._speech = listener, streams, speech
 
     def __enter__(self) -> "_Carrier":
         return self
@@ -139,11 +166,28 @@ class _Carrier:
                 return
             try:
                 with self._connect(near) as far:
-                    _carry_both(near, far)
+                    self._carry_both(near, far)
             finally:
                 self._streams.release()
 
+    def _carry_both(self, near: socket.socket, far: socket.socket) -> None:
+        _tune(near)
+        _tune(far)
+        command, peer = self._ends(near, far)
+        back = threading.Thread(target=_copy, args=(peer, command), daemon=True)
+        with self._speech:
+            try:
+                back.start()
+            except RuntimeError:
+                return
+            _copy(command, peer)
+        back.join()
+
     def _connect(self, near: socket.socket) -> socket.socket:
+        raise NotImplementedError
+
+    def _ends(self, near: socket.socket, far: socket.socket) -> tuple[socket.socket, socket.socket]:
+        """That of the command first, then that of the peer."""
         raise NotImplementedError
 
 
@@ -152,10 +196,11 @@ class _Out(_Carrier):
         self,
         listener: socket.socket,
         streams: threading.BoundedSemaphore,
+        speech: _Speech,
         door: str,
         port: int,
     ) -> None:
-        super().__init__(listener, streams)
+        super().__init__(listener, streams, speech)
         self._door, self._port = door, port
 
     def _connect(self, near: socket.socket) -> socket.socket:
@@ -168,15 +213,19 @@ class _Out(_Carrier):
             raise
         return far
 
+    def _ends(self, near: socket.socket, far: socket.socket) -> tuple[socket.socket, socket.socket]:
+        return near, far
+
 
 class _In(_Carrier):
     def __init__(
         self,
         listener: socket.socket,
         streams: threading.BoundedSemaphore,
+        speech: _Speech,
         ports: Sequence[int],
     ) -> None:
-        super().__init__(listener, streams)
+        super().__init__(listener, streams, speech)
         self._ports = ports
 
     def _connect(self, near: socket.socket) -> socket.socket:
@@ -194,17 +243,8 @@ class _In(_Carrier):
                     raise
             time.sleep(_LOOK_EVERY_S)
 
-
-def _carry_both(near: socket.socket, far: socket.socket) -> None:
-    _tune(near)
-    _tune(far)
-    back = threading.Thread(target=_copy, args=(far, near), daemon=True)
-    try:
-        back.start()
-    except RuntimeError:
-        return
-    _copy(near, far)
-    back.join()
+    def _ends(self, near: socket.socket, far: socket.socket) -> tuple[socket.socket, socket.socket]:
+        return far, near
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
