@@ -158,18 +158,26 @@ class Manifest(Strict):
                 "steps_per_segment",
             )
 
+    @property
+    def classes(self) -> int:
+        """How many classes an example may be of, where a loss has classes."""
+        outputs = self.model.output.shape[-1]
+        return 2 if self.training.loss.type == "BinaryCrossentropy" else outputs
+
     def _check_classes(self) -> None:
-        classes = self.model.output.shape[-1]
-        if self.model.output.rank != 1 and self.training.class_weight:
+        output = self.model.output
+        is_binary = self.training.loss.type == "BinaryCrossentropy"
+        has_many = output.rank != 1 or (is_binary and output.shape[-1] != 1)
+        if has_many and self.training.class_weight:
             raise MisfitError(
                 "one example has many classes here; use a weight feature of the records instead",
                 "training",
                 "class_weight",
             )
         for label in self.training.class_weight or {}:
-            if int(label) >= classes:
+            if int(label) >= self.classes:
                 raise MisfitError(
-                    f"there is no class {label}: the model has {classes} outputs",
+                    f"there is no class {label}: {self.training.loss.type} has {self.classes} here",
                     "training",
                     "class_weight",
                 )

@@ -6,43 +6,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from trainyard.protocol.manifest.alternatives import NEAREST, REASONS
 from trainyard.protocol.manifest.errors import ManifestError, MisfitError
 
-# What people will try, and what to take for it.
-_INSTEAD = {
-    "Lambda": "it runs code of its author; compose it of Rescaling, Activation and merging layers",
-    "TFSMLayer": "it runs a foreign program; write out its layers",
-    "TorchModuleWrapper": "it runs a foreign program; write out its layers",
-    "Conv2DTranspose": "use UpSampling2D and then Conv2D",
-    "Conv1DTranspose": "use Conv1D",
-    "Conv3D": "use Conv2D",
-    "GroupNormalization": "use LayerNormalization",
-    "UnitNormalization": "use LayerNormalization",
-    "RMSNormalization": "use LayerNormalization",
-    "SpectralNormalization": "use a kernel_constraint",
-    "TimeDistributed": "Dense already works at each step",
-    "ConvLSTM2D": "use Conv2D and then LSTM",
-    "RNN": "use LSTM, GRU or SimpleRNN",
-    "StringLookup": "look words up before publishing the data",
-    "IntegerLookup": "look values up before publishing the data",
-    "TextVectorization": "make integers of texts before publishing the data",
-    "Hashing": "hash values before publishing the data",
-    "Masking": "use Embedding with mask_zero",
-    "AlphaDropout": "use Dropout",
-    "GaussianDropout": "use Dropout or GaussianNoise",
-    "InputLayer": "inputs stand in model.inputs",
-    "Adagrad": "use RMSprop",
-    "Adadelta": "use RMSprop",
-    "Nadam": "use Adam",
-    "Adamax": "use Adam",
-    "Ftrl": "use SGD",
-    "Lion": "use AdamW",
-    "AUC": "it is no mean over examples, which workers could add up; use BinaryAccuracy",
-    "Precision": "it is no mean over examples, which workers could add up; use BinaryAccuracy",
-    "Recall": "it is no mean over examples, which workers could add up; use BinaryAccuracy",
-    "F1Score": "it is no mean over examples, which workers could add up; use BinaryAccuracy",
-    "Accuracy": "say which: SparseCategoricalAccuracy, CategoricalAccuracy or BinaryAccuracy",
-}
 _LONGEST_SHOWN = 80
 _MOST_READ = 20
 
@@ -79,8 +45,11 @@ def _told(top: type[BaseModel], found: ErrorDetails) -> tuple[str, ManifestError
 
 def nearest(name: str, known: list[str]) -> str:
     """What to write instead of `name`: a known reason, the closest name, or all there are."""
-    if name in _INSTEAD:
-        return _INSTEAD[name]
+    if name in REASONS:
+        return REASONS[name]
+    for other in NEAREST.get(name, ()):
+        if other in known:
+            return f"use {other}"
     lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower()[:_LONGEST_SHOWN], lower, n=1)
     if close:

@@ -107,6 +107,10 @@ Loss: TypeAlias = Annotated[
 ]
 
 
+# Losses whose targets say which class an example is of.
+WITH_CLASSES = ("SparseCategoricalCrossentropy", "CategoricalCrossentropy", "BinaryCrossentropy")
+
+
 class _Metric(_Objective):
     name: Name | None = None
 

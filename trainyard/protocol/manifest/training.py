@@ -6,11 +6,12 @@ from pydantic import Field, model_validator
 
 from trainyard.protocol.manifest.data import Source
 from trainyard.protocol.manifest.errors import MisfitError
-from trainyard.protocol.manifest.objectives import Loss, Metric
+from trainyard.protocol.manifest.objectives import WITH_CLASSES, Loss, Metric
 from trainyard.protocol.manifest.optimizers import Optimizer
 from trainyard.protocol.manifest.values import NonNegative, Positive, Share, Steps, Strict
 
-MOST_SEGMENTS = 1_000_000
+# Of each there is a line in a journal, which is read whole, and a file.
+MOST_SEGMENTS = 100_000
 # The largest that JSON carries exactly (RFC 8785 follows I-JSON).
 _LARGEST_SEED = 2**53 - 1
 _MOST_CLASSES = 1024
@@ -95,7 +96,7 @@ class Training(Strict):
     def _agrees(self) -> "Training":
         self._check_mode()
         self._check_metrics()
-        if self.class_weight and "Categorical" not in self.loss.type:
+        if self.class_weight and self.loss.type not in WITH_CLASSES:
             raise MisfitError(
                 f"{self.loss.type} has no classes; use a weight feature of the records instead",
                 "class_weight",
