@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from worker_agent.keystore import (
+from trainyard.chain.keystore import (
     KeystoreError,
     address_in,
     create_keystore,
@@ -135,4 +135,4 @@ class TestPassword:
         assert shown.count(b"typed") == 1
 
 
-_ASK = "from worker_agent.keystore import find_password; print(f'<{find_password(None)}>')"
+_ASK = "from trainyard.chain.keystore import find_password; print(f'<{find_password(None)}>')"

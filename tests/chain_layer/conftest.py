@@ -27,10 +27,11 @@ def deployed() -> Iterator[Yard]:
 def yard(deployed: Yard) -> Iterator[Yard]:
     before = deployed.anvil.request("evm_snapshot")
     yield deployed
-    deployed.anvil.request("evm_setAutomine", True)
-    deployed.anvil.request("evm_revert", before)
-    # Which a snapshot has nothing of.
+    # Of which a snapshot has nothing; first, or what waits would be mined after the way back.
     deployed.anvil.request("anvil_dropAllTransactions")
+    deployed.anvil.request("evm_revert", before)
+    deployed.anvil.request("anvil_dropAllTransactions")
+    deployed.anvil.request("evm_setAutomine", True)
     deployed.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(GWEI))
 
 

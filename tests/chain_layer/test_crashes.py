@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 from eth_account.signers.local import LocalAccount
 
+from tests.chain_layer.proxy import proxy_before
 from tests.chain_layer.yard import ETHER, Yard
 from trainyard.chain.client import MarketClient
+from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.journal import State
 from trainyard.chain.outbox import Fault, Outbox
 
 _PATIENCE_BLOCKS = 3
+_SENDING = [fault for fault in Fault if fault.name.endswith(("_JOURNAL", "_SEND"))]
+_OF = {
+    name: [Fault[f"BEFORE_{name}"], Fault[f"AFTER_{name}"]]
+    for name in ("MOVE", "NOTE", "START_OVER")
+}
 
 
 def _in_child(work: Callable[[], object]) -> int:
@@ -47,7 +54,7 @@ def _credit(yard: Yard, account: LocalAccount) -> int:
     return MarketClient(yard.endpoints(), yard.market).account(account.address).credit
 
 
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", _SENDING)
 def test_a_first_sending_that_is_killed_happens_once(
     yard: Yard, tmp_path: Path, fault: Fault
 ) -> None:
@@ -67,7 +74,7 @@ def test_a_first_sending_that_is_killed_happens_once(
     assert _credit(yard, account) == ETHER
 
 
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", _SENDING)
 def test_a_replacement_that_is_killed_happens_once(
     yard: Yard, tmp_path: Path, fault: Fault
 ) -> None:
@@ -92,6 +99,77 @@ def test_a_replacement_that_is_killed_happens_once(
     assert _credit(yard, account) == ETHER
 
 
+@pytest.mark.parametrize("fault", _OF["MOVE"])
+def test_what_is_killed_when_it_learns_that_it_is_mined_learns_it_again(
+    yard: Yard, tmp_path: Path, fault: Fault
+) -> None:
+    account, call = yard.purse("killed"), yard.calls.deposit(ETHER, value=ETHER)
+    outbox = _outbox(yard, tmp_path, account)
+    outbox.submit("deposit", call)
+    yard.anvil.mine(2)
+
+    killed = _in_child(lambda: _outbox(yard, tmp_path, account, fault).step())
+    outbox.step()
+
+    assert killed == -signal.SIGKILL
+    assert outbox.entry("deposit").state is State.DONE
+    assert yard.mined_of(account.address) == 1
+
+
+@pytest.mark.parametrize("fault", _OF["NOTE"])
+def test_what_is_killed_when_it_could_not_send_sends_later(
+    yard: Yard, tmp_path: Path, fault: Fault
+) -> None:
+    account, call = yard.purse("killed"), yard.calls.deposit(ETHER, value=ETHER)
+
+    def submit() -> None:
+        with proxy_before(yard.anvil.url) as proxy:
+            proxy.refused_methods = {"eth_sendRawTransaction"}
+            endpoints = Endpoints([proxy.url], chain_id=yard.endpoints().chain_id)
+            store, reach = yard.store(tmp_path), _killed_at(fault)
+            Outbox(endpoints, store, account, on_fault=reach).submit("deposit", call)
+
+    killed = _in_child(submit)
+    outbox = _outbox(yard, tmp_path, account)
+    noted = outbox.entry("deposit").why
+    outbox.step()
+    yard.anvil.mine(2)
+    outbox.step()
+
+    assert killed == -signal.SIGKILL
+    assert ("limit exceeded" in noted) is (fault is Fault.AFTER_NOTE)
+    done = outbox.entry("deposit")
+    assert (done.state, done.why, len(done.versions)) == (State.DONE, "", 1)
+    assert yard.mined_of(account.address) == 1
+
+
+@pytest.mark.parametrize("fault", _OF["START_OVER"])
+def test_what_is_killed_when_it_fell_out_of_the_chain_is_sent_again(
+    yard: Yard, tmp_path: Path, fault: Fault
+) -> None:
+    account, call = yard.purse("killed"), yard.calls.deposit(ETHER, value=ETHER)
+    before = yard.anvil.request("evm_snapshot")
+    outbox = _outbox(yard, tmp_path, account)
+    outbox.submit("deposit", call)
+    yard.anvil.mine(4)
+    outbox.step()
+    yard.anvil.request("evm_revert", before)
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.mine(9)
+
+    killed = _in_child(lambda: _outbox(yard, tmp_path, account, fault).revive())
+    outbox.revive()
+    outbox.step()
+    yard.anvil.mine(2)
+    outbox.step()
+
+    assert killed == -signal.SIGKILL
+    done = outbox.entry("deposit")
+    assert (done.state, len(done.versions)) == (State.DONE, 1)
+    assert yard.mined_of(account.address) == 1
+    assert _credit(yard, account) == ETHER
+
+
 def test_two_processes_with_one_key_send_once(yard: Yard, tmp_path: Path) -> None:
     """Both are about to write the journal when the other may."""
     account, call = yard.purse("twice"), yard.calls.deposit(ETHER, value=ETHER)
@@ -103,6 +181,7 @@ def test_two_processes_with_one_key_send_once(yard: Yard, tmp_path: Path) -> Non
 
     mine = Outbox(yard.endpoints(), yard.store(tmp_path), account, on_fault=other_first)
     mine.submit("deposit", call)
+    yard.anvil.mine()
 
     assert yard.mined_of(account.address) == 1
     assert _credit(yard, account) == ETHER

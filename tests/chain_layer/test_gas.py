@@ -48,7 +48,9 @@ def test_whoever_answers_last_in_one_block_has_gas_enough(
     yard.send(yard.calls.post(terms, value=terms.escrow))
     for slot, box in enumerate(boxes):
         box.submit("register", yard.calls.register(b"p" * 32, terms.env_class, 0))
+        yard.anvil.mine()
         box.submit("join", yard.calls.join(1, bytes([slot + 1]) * 32, value=terms.stake))
+        yard.anvil.mine()
         box.step()
     yard.anvil.request("evm_setAutomine", False)
     for slot, box in enumerate(boxes):

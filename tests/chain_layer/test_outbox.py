@@ -18,6 +18,11 @@ from trainyard.chain.store import Store
 
 @pytest.fixture
 def account(yard: Yard) -> LocalAccount:
+    """Somebody on a chain whose blocks come when a test says so.
+
+    Else they come soon after anvil has answered, which is before or after the next question.
+    """
+    yard.anvil.request("evm_setAutomine", False)
     return yard.purse("sender")
 
 
@@ -40,6 +45,8 @@ def test_an_intent_is_sent_mined_and_confirmed(
     sent = outbox.submit("deposit", _deposit(yard))
 
     assert sent.state is State.PENDING
+    assert outbox.step() == []
+    yard.anvil.mine()
     assert [entry.state for entry in outbox.step()] == [State.MINED]
     assert outbox.step() == []
     yard.anvil.mine(2)
@@ -85,7 +92,6 @@ def test_too_little_gas_is_told_from_a_refusal(yard: Yard, outbox: Outbox) -> No
 
 
 def test_several_keep_their_order(yard: Yard, outbox: Outbox, account: LocalAccount) -> None:
-    yard.anvil.request("evm_setAutomine", False)
     sent = [outbox.submit(f"deposit {index}", _deposit(yard)) for index in range(3)]
     yard.anvil.mine(3)
 
@@ -97,7 +103,6 @@ def test_several_keep_their_order(yard: Yard, outbox: Outbox, account: LocalAcco
 def test_a_stuck_one_is_replaced_at_its_nonce(
     yard: Yard, outbox: Outbox, account: LocalAccount
 ) -> None:
-    yard.anvil.request("evm_setAutomine", False)
     first = outbox.submit("deposit", _deposit(yard)).newest
     for _ in range(3):
         yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(100 * GWEI))
@@ -119,7 +124,6 @@ def test_a_stuck_one_is_replaced_at_its_nonce(
 def test_whichever_version_is_mined_counts(
     yard: Yard, outbox: Outbox, account: LocalAccount
 ) -> None:
-    yard.anvil.request("evm_setAutomine", False)
     first = outbox.submit("deposit", _deposit(yard)).newest
     yard.anvil.request("anvil_dropAllTransactions")
     yard.anvil.mine(3)
@@ -139,7 +143,6 @@ def test_whichever_version_is_mined_counts(
 def test_no_fee_is_raised_beyond_the_limit(yard: Yard, store: Store, account: LocalAccount) -> None:
     policy = FeePolicy(most_wei=2 * GWEI)
     outbox = Outbox(yard.endpoints(), store, account, fees=policy)
-    yard.anvil.request("evm_setAutomine", False)
     outbox.submit("deposit", _deposit(yard))
     for _ in range(3):
         yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(100 * GWEI))
@@ -159,10 +162,9 @@ def test_one_that_falls_out_of_the_chain_is_sent_again(
     outbox = Outbox(yard.endpoints(), store, account, confirmations=8)
     before = yard.anvil.request("evm_snapshot")
     sent = outbox.submit("deposit", _deposit(yard))
-    yard.anvil.mine(depth - 1)
+    yard.anvil.mine(depth)
     assert [entry.state for entry in outbox.step()] == [State.MINED]
     yard.anvil.request("evm_revert", before)
-    yard.anvil.request("evm_setAutomine", False)
     yard.anvil.mine(depth)
     assert yard.mined_of(account.address) == 0
 
@@ -192,6 +194,7 @@ def test_a_receipt_that_cannot_be_ours_is_not_believed(
         proxy.change = forged
         outbox = Outbox(yard.endpoints(proxy.url), store, account, confirmations=1)
         outbox.submit("deposit", _deposit(yard))
+        yard.anvil.mine()
 
         with pytest.raises(NoEndpointError, match=why):
             outbox.step()
@@ -205,13 +208,16 @@ def test_what_cannot_be_sent_now_is_sent_later(
     with proxy_before(yard.url) as proxy:
         outbox = Outbox(yard.endpoints(proxy.url, first_wait_s=0.0), store, account)
         outbox.submit("first", _deposit(yard))
+        yard.anvil.mine()
         proxy.refused_methods = {"eth_sendRawTransaction"}
         late = outbox.submit("second", _deposit(yard))
         assert "it cannot answer now" in late.why
+        yard.anvil.mine()
         assert yard.mined_of(account.address) == 1
         proxy.refused_methods = set()
 
         outbox.step()
+        yard.anvil.mine()
 
     assert yard.mined_of(account.address) == 2
     assert _credit(yard, account) == 2 * ETHER
@@ -220,7 +226,6 @@ def test_what_cannot_be_sent_now_is_sent_later(
 def test_a_nonce_that_somebody_else_used_is_told(
     yard: Yard, outbox: Outbox, account: LocalAccount
 ) -> None:
-    yard.anvil.request("evm_setAutomine", False)
     outbox.submit("deposit", _deposit(yard))
     yard.anvil.request("anvil_dropAllTransactions")
     foreign = account.sign_transaction(

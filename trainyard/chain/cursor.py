@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainyard.chain.blocks import BlockRef, Header, Log, head_of, header_at, headers_at
+from trainyard.chain.book_text import UnreadableBookError, read_book, write_book
 from trainyard.chain.codec import MalformedLogError, market_codec
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import ReorgTooDeepError
-from trainyard.chain.places import Places
+from trainyard.chain.places import KeepsPlaces, Places
 from trainyard.chain.rpc import Rpc
 from trainyard.chain.spans import Span
 from trainyard.chain.store import Store
 from trainyard.chain.walking import Walk, Walker
-from trainyard.protocol.ledger import Event
+from trainyard.protocol.ledger import Book, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,27 @@ class Undone:
 Batch = Found | Undone
 
 
+@dataclass(frozen=True, slots=True)
+class KeptBook:
+    """The market's book as of `block`, and all events after it up to the cursor's place."""
+
+    book: Book
+    block: int
+    since: tuple[Seen, ...]
+
+
 class Cursor:
     """Follows the market from `start`, the block of its deployment.
 
     `depth` is how far back a reorg can be followed; past it, a `ReorgTooDeepError` says what to do.
-    With `confirmations`, blocks are taken only when so many more stand on them.
+    With `confirmations`, blocks are taken only when so many more stand on them. Who keeps more than
+    places in a database of its own gives those instead of a store, so that both move together.
     """
 
     def __init__(
         self,
         endpoints: Endpoints,
-        store: Store,
+        store: Store | KeepsPlaces,
         market: str,
         *,
         start: int,
@@ -72,7 +83,14 @@ class Cursor:
         span: int = 2_000,
         thorough: bool = True,
     ) -> None:
-        self._endpoints, self._places = endpoints, Places(store, depth)
+        self._endpoints = endpoints
+        # Books are kept in a store alone: who has a database of its own has them there.
+        self._own: Places | None = None
+        self._places: KeepsPlaces
+        if isinstance(store, Store):
+            self._own = self._places = Places(store, depth)
+        else:
+            self._places = store
         self._start, self._depth, self._confirmations = start, depth, confirmations
         self._walker = Walker(market, Span(span), depth=depth, thorough=thorough)
 
@@ -96,6 +114,32 @@ class Cursor:
     def forget(self) -> None:
         """Begin again with the first block; for views that begin again as well."""
         self._places.clear()
+
+    def keep_book(self, book: Book, block: int) -> None:
+        """Keep a book as of `block`, at least `depth` behind the place, for `book`."""
+        if self._own is None:
+            raise TypeError("books are kept in a store alone")
+        self._own.keep_book(block, write_book(book))
+
+    def begin_book(self) -> None:
+        """Begin again with the first block, and keep what a book is made of from there on."""
+        self.forget()
+        self.keep_book(Book(), self._start - 1)
+
+    def book(self) -> KeptBook | None:
+        """The book that was kept and what came since, up to the place; None if it is of no use."""
+        kept = None if self._own is None else self._own.book()
+        last = self._places.last()
+        if kept is None:
+            return None
+        block, data = kept
+        if last is not None and last.number < block:
+            return None
+        try:
+            logs = self._places.logs_after(block)
+            return KeptBook(read_book(data), block, tuple(map(_decoded, logs)))
+        except (UnreadableBookError, MalformedLogError):
+            return None
 
     def batches(self) -> Iterator[Batch]:
         """All batches up to the head; one is kept when the consumer comes back for the next."""
@@ -155,7 +199,11 @@ _LOOK_BACK = 8
 
 def _seen(rpc: Rpc, log: Log) -> Seen:
     try:
-        event = market_codec().event(log.topics, log.data)
+        return _decoded(log)
     except MalformedLogError as error:
         raise rpc.error(f"sent a malformed log: {error}") from error
+
+
+def _decoded(log: Log) -> Seen:
+    event = market_codec().event(log.topics, log.data)
     return Seen(event, log.block, log.index, log.transaction)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from trainyard.chain.blocks import Header
+
 GWEI = 10**9
 
 
@@ -43,6 +45,11 @@ class FeePolicy:
         raised = Fees(max(_eighth_more(old.max_fee), fresh.max_fee), _eighth_more(old.tip))
         tip = max(raised.tip, fresh.tip)
         return None if max(raised.max_fee, tip) > self.most_wei else Fees(raised.max_fee, tip)
+
+
+def gas_price_at(head: Header) -> int:
+    """About what a unit of gas costs in the block after `head`."""
+    return head.base_fee + FeePolicy().least_tip_wei
 
 
 def _eighth_more(wei: int) -> int:

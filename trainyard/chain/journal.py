@@ -101,6 +101,15 @@ class Journal:
         )
         return {state.value: 0 for state in State} | dict(rows)
 
+    def succeeded(self, prefix: str) -> int:
+        """How many there were whose keys begin so, and that are in the chain."""
+        row = self._store.row(
+            "SELECT count(*) FROM intents WHERE sender = ? AND key >= ? AND key < ?"
+            " AND (state = ? OR (state = ? AND why = ''))",
+            *(self._sender, prefix, f"{prefix}\U0010ffff", State.DONE, State.MINED),
+        )
+        return 0 if row is None else int(row[0])
+
     def entries(self) -> list[Entry]:
         """All of them, in the order of their nonces."""
         rows = self._store.rows(f"{_SELECT} WHERE sender = ? ORDER BY nonce", self._sender)
@@ -139,21 +148,26 @@ class Journal:
         mined: bytes | None = None,
         mined_in: BlockRef | None = None,
     ) -> None:
-        number, hash_ = (mined_in.number, mined_in.hash) if mined_in else (None, None)
         with self._store.writing():
-            self._store.write(
-                "UPDATE intents SET state = ?, why = ?, mined = ?, mined_block = ?, mined_hash = ?"
-                " WHERE key = ?",
-                *(state, why, mined, number, hash_, key),
-            )
+            self._set_state(key, state, why, mined, mined_in)
 
     def start_over(self, entry: Entry, head: int) -> None:
         """Wait again for an intent that was mined and is not any more."""
-        self.move(entry.key, State.PENDING)
         with self._store.writing():
+            self._set_state(entry.key, State.PENDING, "", None, None)
             self._store.write(
                 "UPDATE versions SET since_block = ? WHERE hash = ?", head, entry.newest.hash
             )
+
+    def _set_state(
+        self, key: str, state: State, why: str, mined: bytes | None, mined_in: BlockRef | None
+    ) -> None:
+        number, hash_ = (mined_in.number, mined_in.hash) if mined_in else (None, None)
+        self._store.write(
+            "UPDATE intents SET state = ?, why = ?, mined = ?, mined_block = ?, mined_hash = ?"
+            " WHERE key = ?",
+            *(state, why, mined, number, hash_, key),
+        )
 
     def _entry(self, row: tuple[object, ...]) -> Entry:
         key, nonce, target, data, value, gas, state, why, mined, number, hash_ = row

@@ -38,6 +38,14 @@ class Fault(Enum):
     AFTER_JOURNAL = auto()
     BEFORE_SEND = auto()
     AFTER_SEND = auto()
+    # Around what else is written to the journal: what became of an intent, why it could not be
+    # sent, and that it is waited for again.
+    BEFORE_MOVE = auto()
+    AFTER_MOVE = auto()
+    BEFORE_NOTE = auto()
+    AFTER_NOTE = auto()
+    BEFORE_START_OVER = auto()
+    AFTER_START_OVER = auto()
 
 
 class Outbox:
@@ -100,7 +108,7 @@ class Outbox:
         )
         lost = self._journal.finished(count)
         for entry in lost:
-            self._journal.start_over(entry, head.ref.number)
+            self._start_over(entry, head)
         return lost
 
     def pending_value(self) -> int:
@@ -111,6 +119,10 @@ class Outbox:
     def counts(self) -> dict[str, int]:
         """How many intents there ever were, by what became of them."""
         return self._journal.counts()
+
+    def succeeded(self, prefix: str) -> int:
+        """How many intents whose keys begin so are in the chain."""
+        return self._journal.succeeded(prefix)
 
     def step(self) -> list[Entry]:
         """See to all that is unfinished; those whose state changed, as they are now."""
@@ -126,11 +138,11 @@ class Outbox:
             self._note_mined(entry, receipt, head)
         elif displaced:
             why = f"another transaction of {self._account.address} has nonce {entry.nonce}"
-            self._journal.move(entry.key, State.DISPLACED, why=why)
+            self._move(entry, State.DISPLACED, why)
         else:
             if entry.state is State.MINED:
                 # Its block fell out of the chain. The signed bytes are as good as on the first day.
-                self._journal.start_over(entry, head.ref.number)
+                self._start_over(entry, head)
             self._push(self.entry(entry.key), head)
 
     def _look(self, rpc: Rpc, entry: Entry) -> tuple[Header, bool, Receipt | None]:
@@ -151,9 +163,7 @@ class Outbox:
             known = entry.mined_in == receipt.block
             why = entry.why if known else self._find_reason(entry, receipt)
         if (entry.state, entry.mined_in, entry.why) != (state, receipt.block, why):
-            self._journal.move(
-                entry.key, state, why=why, mined=receipt.transaction, mined_in=receipt.block
-            )
+            self._move(entry, state, why, receipt)
 
     def _push(self, entry: Entry, head: Header) -> None:
         waited = head.ref.number - entry.newest.since_block
@@ -164,7 +174,7 @@ class Outbox:
                 why = (
                     f"more than {self._fees.most_wei} wei per gas would be needed: raise the limit"
                 )
-                self._journal.note(entry.key, why)
+                self._note(entry, why)
                 return
             version = self._signed(entry.call, entry.nonce, entry.gas, fees, head.ref.number)
             self._reach(Fault.BEFORE_JOURNAL)
@@ -196,7 +206,23 @@ class Outbox:
             why = str(error)
         self._reach(Fault.AFTER_SEND)
         if why != entry.why:
-            self._journal.note(entry.key, why)
+            self._note(entry, why)
+
+    def _move(self, entry: Entry, state: State, why: str, receipt: Receipt | None = None) -> None:
+        mined, mined_in = (receipt.transaction, receipt.block) if receipt else (None, None)
+        self._reach(Fault.BEFORE_MOVE)
+        self._journal.move(entry.key, state, why=why, mined=mined, mined_in=mined_in)
+        self._reach(Fault.AFTER_MOVE)
+
+    def _note(self, entry: Entry, why: str) -> None:
+        self._reach(Fault.BEFORE_NOTE)
+        self._journal.note(entry.key, why)
+        self._reach(Fault.AFTER_NOTE)
+
+    def _start_over(self, entry: Entry, head: Header) -> None:
+        self._reach(Fault.BEFORE_START_OVER)
+        self._journal.start_over(entry, head.ref.number)
+        self._reach(Fault.AFTER_START_OVER)
 
     def _prepare(self, rpc: Rpc, call: Call, gas: int | None) -> tuple[Header, Fees, int, int]:
         sender = self._account.address

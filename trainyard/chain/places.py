@@ -1,11 +1,33 @@
 """Where the cursor is, and the last blocks and logs behind it, in the store."""
 
+from typing import Protocol
+
 from trainyard.chain.blocks import BlockRef, Log
 from trainyard.chain.errors import StoreError
 from trainyard.chain.store import Store
 from trainyard.chain.walking import Walk
 
 _WORD = 32
+
+
+class KeepsPlaces(Protocol):
+    """What a cursor needs to be remembered, wherever that is."""
+
+    def last(self) -> BlockRef | None: ...
+
+    def at_most(self, number: int) -> BlockRef | None:
+        """The latest known block of this number or a lower one."""
+        ...
+
+    def latest_first(self) -> list[BlockRef]: ...
+
+    def logs_after(self, number: int) -> list[Log]: ...
+
+    def advance(self, after: BlockRef | None, walk: Walk) -> None: ...
+
+    def go_back(self, after: BlockRef, to: BlockRef) -> None: ...
+
+    def clear(self) -> None: ...
 
 
 class Places:
@@ -42,6 +64,8 @@ class Places:
 
     def advance(self, after: BlockRef | None, walk: Walk) -> None:
         oldest = walk.to.number - self._depth
+        # INVARIANT: with a book go all logs from its block to the place.
+        needed = min(oldest, self._book_block(oldest - 1) + 1)
         with self._store.writing():
             self._expect(after)
             self._store.write_many(
@@ -50,10 +74,10 @@ class Places:
             )
             self._store.write_many(
                 "INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?)",
-                [_row(log) for log in walk.logs if log.block.number >= oldest],
+                [_row(log) for log in walk.logs if log.block.number >= needed],
             )
             self._store.write("DELETE FROM blocks WHERE number < ?", oldest)
-            self._store.write("DELETE FROM logs WHERE block < ?", oldest)
+            self._store.write("DELETE FROM logs WHERE block < ?", needed)
 
     def go_back(self, after: BlockRef, to: BlockRef) -> None:
         with self._store.writing():
@@ -65,6 +89,23 @@ class Places:
         with self._store.writing():
             self._store.write("DELETE FROM blocks")
             self._store.write("DELETE FROM logs")
+            self._store.write("DELETE FROM book")
+
+    def keep_book(self, block: int, data: bytes) -> None:
+        """Keep the book as of `block`, which no reorg reaches, and no logs of before."""
+        with self._store.writing():
+            self._store.write("DELETE FROM book")
+            self._store.write("INSERT INTO book VALUES (?, ?)", block, data)
+            self._store.write("DELETE FROM logs WHERE block <= ?", block)
+
+    def book(self) -> tuple[int, bytes] | None:
+        """The book that was kept, and of which block it is."""
+        row = self._store.row("SELECT block, data FROM book")
+        return (row[0], row[1]) if row else None
+
+    def _book_block(self, default: int) -> int:
+        row = self._store.row("SELECT block FROM book")
+        return int(row[0]) if row else default
 
     def _expect(self, after: BlockRef | None) -> None:
         # INVARIANT: no batch is skipped, and none is kept twice.

@@ -22,10 +22,13 @@ class Reading:
 
 
 def read_market(endpoints: Endpoints, market: str, start: int) -> Reading:
-    """Read everything since `start`, the block of the market's deployment."""
+    """Read everything since `start`, the block of the market's deployment.
+
+    Of old blocks only those that have logs are asked for: nobody acts by what is read here.
+    """
     view, events = BookView(), list[Seen]()
     with closing(Store(Path(":memory:"), chain_id=endpoints.chain_id, market=market)) as store:
-        for batch in Cursor(endpoints, store, market, start=start).batches():
+        for batch in Cursor(endpoints, store, market, start=start, thorough=False).batches():
             view.take(batch)
             match batch:
                 case Found():

@@ -1,4 +1,5 @@
-"""What must survive a crash, in one SQLite file: the cursor's place and the outbox's journal.
+"""What must survive a crash, in one SQLite file: the cursor's place with the market's book some
+way behind it, and the outbox's journal.
 
 It is a cache of the chain but for the journal. A file belongs to one market on one chain, and says
 so.
@@ -12,7 +13,7 @@ from typing import Any
 
 from trainyard.chain.errors import StoreError, StoreUnavailableError
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE bound (chain_id INTEGER NOT NULL, market BLOB NOT NULL);
 CREATE TABLE blocks (number INTEGER PRIMARY KEY, hash BLOB NOT NULL);
@@ -32,6 +33,7 @@ CREATE TABLE versions (
 );
 CREATE INDEX versions_of_intent ON versions (intent);
 """
+_BOOK = "CREATE TABLE book (block INTEGER NOT NULL, data BLOB NOT NULL)"
 
 
 class Store:
@@ -94,11 +96,14 @@ class Store:
                 for statement in _SCHEMA.split(";"):
                     self._database.execute(statement)
                 self.write("INSERT INTO bound VALUES (?, ?)", chain_id, market)
-                self._database.execute(f"PRAGMA user_version = {_VERSION}")
-            elif version != _VERSION:
+            elif version not in (1, _VERSION):
                 raise StoreError(
                     f"{self.path} is of version {version}, and this is {_VERSION}: update Trainyard"
                 )
+            if version < _VERSION:
+                # The first version had no book: the cursor begins anew, and the journal stays.
+                self._database.execute(_BOOK)
+                self._database.execute(f"PRAGMA user_version = {_VERSION}")
         bound = self.row("SELECT chain_id, market FROM bound")
         if bound != (chain_id, market):
             of = f"0x{bound[1].hex()} on chain {bound[0]}" if bound else "nothing"

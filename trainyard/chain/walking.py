@@ -14,7 +14,8 @@ that were left out are not found.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from trainyard.chain.blocks import BlockRef, Header, Log, headers_at, logs_of, may_hold, suspicious
 from trainyard.chain.codec import market_codec
@@ -30,6 +31,8 @@ class Walk:
     to: BlockRef
     blocks: tuple[BlockRef, ...]
     logs: tuple[Log, ...]
+    # When those blocks were made, by their own stamps.
+    times: Mapping[int, int] = field(default_factory=dict)
 
 
 class Walker:
@@ -49,7 +52,8 @@ class Walker:
         if last is None and first == blocks[0].number > 0:
             # What a reorg of all blocks that we will have seen goes back to.
             blocks.insert(0, BlockRef(first - 1, headers[0].parent))
-        return Walk(blocks[-1], tuple(blocks), tuple(logs))
+        times = {header.ref.number: header.timestamp for header in headers}
+        return Walk(blocks[-1], tuple(blocks), tuple(logs), times)
 
     def _logs(self, rpc: Rpc, first: int, end: int) -> tuple[int, list[Log]]:
         while True:

@@ -1,4 +1,4 @@
-"""The agent's key in an encrypted file, and the password that opens it.
+"""A key in an encrypted file, and the password that opens it.
 
 The password comes from a terminal, a file or a credential of systemd's: never from the command line
 or the environment, which other processes can read.
@@ -84,7 +84,7 @@ def read_key(text: str) -> bytes:
     return key
 
 
-def find_password(file: Path | None, *, prompt: str = "Password of the agent's key: ") -> str:
+def find_password(file: Path | None, *, prompt: str = "Password of the key: ") -> str:
     """The password from the file named, else from systemd, else from whoever sits there."""
     if file is not None:
         return _from_file(file, private=True)
@@ -123,7 +123,8 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except FileNotFoundError:
         raise KeystoreError(
-            f"there is no key in {path}: 'trainyard worker init' makes one"
+            f"there is no key in {path}: 'trainyard worker init' makes one for a worker, and "
+            "'trainyard account new' one that pays"
         ) from None
     except ValueError as error:
         raise _damaged(path) from error
