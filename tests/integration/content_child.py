@@ -20,8 +20,8 @@ from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import StoreError
-from trainyard.content.gateway import GatewayServer
 from trainyard.content.gateway_client import GatewaySource
+from trainyard.content.gateway_server import GatewayServer
 from trainyard.content.limits import MIB
 from trainyard.content.names import ContentPath
 

@@ -10,7 +10,7 @@ from tests.integration.gateway_world import CHUNK, DATA, Asker
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
-from trainyard.content.gateway import GatewayServer
+from trainyard.content.gateway_server import GatewayServer
 
 
 @pytest.fixture(scope="module")

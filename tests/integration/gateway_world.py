@@ -8,7 +8,7 @@ import urllib3
 from trainyard.content.car import read_car
 from trainyard.content.chunking import FixedChunker
 from trainyard.content.cid import Cid, Codec
-from trainyard.content.gateway import GatewayServer
+from trainyard.content.gateway_server import GatewayServer
 
 DATA = random.Random(8).randbytes(40_000)
 CHUNK = FixedChunker(100)

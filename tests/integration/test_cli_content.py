@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainyard.content.cid import Cid
+from trainyard.content.board import put_up
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.errors import SourceError
 from trainyard.content.kubo_node import KuboNode
 from trainyard.content.lifeline import dying_with_parent
 
@@ -181,6 +183,21 @@ def test_verify_heals_a_damaged_block_from_a_gateway(
         "faults": [],
         "whole": True,
     }
+
+
+def test_gateway_takes_blocks_only_as_a_board(trainyard: Trainyard, other: Trainyard) -> None:
+    cid = Cid.of(Codec.RAW, b"a profile")
+    with (
+        trainyard.serving("content", "serve", "--port", "0") as plain,
+        pytest.raises(SourceError, match="does not take blocks"),
+    ):
+        put_up(plain["gateway"], b"a profile")
+
+    with trainyard.serving("content", "serve", "--port", "0", "--board") as board:
+        put_up(board["gateway"], b"a profile")
+        code, out, _ = other.run("content", "cat", str(cid), "--gateway", board["gateway"])
+
+    assert (code, out) == (0, b"a profile")
 
 
 def test_network_without_kubo_serves_the_embedded_store(

@@ -15,8 +15,8 @@ from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content, Progress
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import SourceError, SourceTimeoutError, UnavailableError
-from trainyard.content.gateway import GatewayServer
 from trainyard.content.gateway_client import GatewaySource
+from trainyard.content.gateway_server import GatewayServer
 from trainyard.content.names import ContentPath
 from trainyard.content.saving import part_of
 

@@ -15,8 +15,8 @@ from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import BlockNotFoundError
-from trainyard.content.gateway import GatewayServer
 from trainyard.content.gateway_client import GatewaySource
+from trainyard.content.gateway_server import GatewayServer
 from trainyard.content.kubo_node import KuboNode
 from trainyard.content.names import ContentPath
 

@@ -17,7 +17,7 @@ from tests.integration.iptf_world import OpenFile, World, clean_environment, rem
 from trainyard.content.cid import Cid
 from trainyard.content.dag import decode_node
 from trainyard.content.embedded import EmbeddedStore
-from trainyard.content.gateway import GatewayServer
+from trainyard.content.gateway_server import GatewayServer
 from trainyard.content.names import ContentPath
 from trainyard.iptf.client import GateClient, GateError
 from trainyard.iptf.codes import Code

@@ -73,6 +73,17 @@ class Fetcher:
         self._pool: ThreadPoolExecutor | None = None
         self._asking: ThreadPoolExecutor | None = None
 
+    def add_sources(self, sources: Iterable[BlockSource]) -> None:
+        """Ask these, too, after those that are known."""
+        known = {source.name for source in self.sources}
+        new = [source for source in sources if source.name not in known]
+        with self._lock:
+            self.sources += tuple({source.name: source for source in new}.values())
+            # Threads are as many as there are sources, so that no silent one takes another's.
+            asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.shutdown(wait=False)
+
     def close(self) -> None:
         for pool in (self._pool, self._asking):
             if pool is not None:
@@ -194,7 +205,7 @@ class Fetcher:
                 self._asking = ThreadPoolExecutor(
                     _PARALLEL * 2 * max(1, len(self.sources)), thread_name_prefix="source"
                 )
-        return self._asking.submit(source.fetch, cid)
+            return self._asking.submit(source.fetch, cid)
 
     def _heal(self, cid: Cid, block: bytes) -> None:
         """Put a good block back where our own copy was bad."""

@@ -5,18 +5,12 @@ verified before it is sent: where one went bad the connection is cut, so that th
 answer that broke off instead of one that looks whole.
 """
 
-import asyncio
 import hashlib
-import ipaddress
 import logging
-import socket
-import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Self
 from urllib.parse import quote
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -24,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Send
 
+from trainyard.content.board import LARGEST_BYTES, Board, NotTakenError, TooManyError
 from trainyard.content.car import write_car
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
@@ -48,139 +43,43 @@ from trainyard.content.limits import KIB
 from trainyard.content.names import ContentPath
 from trainyard.content.ports import StreamingSource
 from trainyard.content.reading import EntryKind, Walk
-from trainyard.protocol.errors import PermanentError, TrainyardError, TransientError
+from trainyard.protocol.errors import PermanentError, TrainyardError
 
 _log = logging.getLogger(__name__)
 _SEND_BYTES = 512 * KIB
 # What a CID names never changes.
 _FOREVER = "public, max-age=29030400, immutable"
-_KEEP_ALIVE_S = 75
-_CONNECTIONS = 512
-_START_S = 30.0
-_STOP_S = 2
 
 
-def create_app(content: Content, *, fetch: bool = False) -> Starlette:
+def create_app(content: Content, *, fetch: bool = False, board: Board | None = None) -> Starlette:
     """The gateway as an ASGI application.
 
     With `fetch` it gets what the store lacks from `content`'s sources: for oneself, not for
-    strangers, who could have it fetch whatever they like.
+    strangers, who could have it fetch whatever they like. With a `board` anybody may put up a small
+    block with PUT, which is then found here for a while.
     """
-    gateway = _Gateway(content, fetch=fetch)
+    gateway = _Gateway(content, fetch=fetch, board=board)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         gateway.close()
 
-    route = Route("/ipfs/{path:path}", gateway.answer, methods=["GET", "HEAD"])
-    return Starlette(routes=[route], lifespan=lifespan)
-
-
-class GatewayServer:
-    """The gateway on a port of this machine, in a thread of its own. A context manager."""
-
-    def __init__(
-        self,
-        content: Content,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        fetch: bool = False,
-        expose: bool = False,
-    ) -> None:
-        """`expose`: whether `host` may be an address that other machines can reach."""
-        if not expose and not _is_loopback(host):
-            raise PermanentError(
-                f"{host} can be reached from other machines: use 127.0.0.1, or say that the store "
-                "is to be exposed"
-            )
-        self._host, self._port = host, port
-        self._app = create_app(content, fetch=fetch)
-        self._server: _Server | None = None
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    @property
-    def address(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._port}"
-
-    def start(self) -> None:
-        """Listen; the address is known, and answers, when this returns."""
-        if self._thread is not None:
-            raise PermanentError(f"the gateway at {self.address} is running already")
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        try:
-            listener = socket.create_server((self._host, self._port), family=family, backlog=128)
-        except OSError as error:
-            raise TransientError(
-                f"cannot listen at {self.address}: {error.strerror or error}; "
-                "choose another port, or 0 for any"
-            ) from error
-        self._port = listener.getsockname()[1]
-        server = _Server(
-            uvicorn.Config(
-                self._app,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                loop="asyncio",
-                http="h11",
-                ws="none",
-                lifespan="on",
-                limit_concurrency=_CONNECTIONS,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=_STOP_S,
-            )
-        )
-        self._server = server
-        self._thread = threading.Thread(
-            target=server.run, args=([listener],), name="gateway", daemon=True
-        )
-        self._thread.start()
-        if not server.ready.wait(_START_S):
-            self.stop()
-            raise TransientError(f"the gateway at {self.address} did not start")
-
-    def stop(self) -> None:
-        """End it; answers that are under way have a moment to finish."""
-        if self._thread is not None and self._server is not None:
-            self._server.should_exit = True
-            self._thread.join()
-        self._server = self._thread = None
-
-
-class _Server(uvicorn.Server):
-    """Says when it listens, and leaves no connection behind."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        # A reader that takes nothing would keep its connection open past our end.
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
-        await asyncio.sleep(0)  # the loop's turn, in which they are closed
+    place = "/ipfs/{path:path}"
+    routes = [Route(place, gateway.answer, methods=["GET", "HEAD"])]
+    if board is not None:
+        routes.append(Route(place, gateway.take, methods=["PUT"]))
+    return Starlette(routes=routes, lifespan=lifespan)
 
 
 class _Gateway:
-    def __init__(self, content: Content, *, fetch: bool) -> None:
-        self._limits = content.limits
-        self._own = Fetcher(content.store, limits=content.limits)
+    def __init__(self, content: Content, *, fetch: bool, board: Board | None) -> None:
+        self._limits, self._board = content.limits, board
+        more = () if board is None else (board,)
+        self._own = Fetcher(content.store, more, limits=content.limits)
         self._fetcher = content.fetcher if fetch else self._own
+        if fetch:
+            content.fetcher.add_sources(more)
 
     def close(self) -> None:
         self._own.close()
@@ -194,6 +93,25 @@ class _Gateway:
             return _answer(request, path, wanted, Walk(tape, self._limits), tape)
         except TrainyardError as error:
             return _refusal(error, cached_only=cached_only)
+
+    async def take(self, request: Request) -> Response:
+        """Put a block up on the board."""
+        try:
+            path = ContentPath.parse_url(_raw_path(request))
+            if self._board is None or path.names:
+                raise BadRequestError("a block is put up by its CID, without a path")
+            block = bytearray()
+            async for piece in request.stream():
+                block += piece
+                if len(block) > LARGEST_BYTES:
+                    break
+            giver = request.client.host if request.client else ""
+            self._board.put(path.root, bytes(block), giver)
+        except TooManyError as error:
+            return PlainTextResponse(f"{error}\n", 429)
+        except (NotTakenError, InvalidCidError, InvalidPathError, BadRequestError) as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        return Response(status_code=204)
 
 
 def _answer(
@@ -318,7 +236,8 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _feed(fetcher: Fetcher) -> Feed:
     """A store on our disk is read as needed; over a network several blocks at once."""
-    if fetcher.sources or isinstance(fetcher.store, StreamingSource):
+    is_far = any(not isinstance(source, Board) for source in fetcher.sources)
+    if is_far or isinstance(fetcher.store, StreamingSource):
         return ParallelFeed(fetcher)
     return DirectFeed(fetcher)
 
@@ -386,10 +305,3 @@ def _refusal(error: TrainyardError, *, cached_only: bool) -> Response:
             status, said = 500, "the store cannot be read"
             _log.error("not served: %s", error)
     return PlainTextResponse(f"{said}\n", status, headers)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -4,8 +4,10 @@ The other side may be hostile: what it sends is limited in size and in the time 
 never decompressed, and leads us nowhere else. Verifying is left to whoever asked.
 """
 
+import errno
 import http.client
 import io
+import ipaddress
 import socket
 import time
 from collections.abc import Iterator
@@ -59,12 +61,21 @@ class GatewaySource:
     """A gateway as a source of blocks and streams. Safe to use from many threads."""
 
     def __init__(
-        self, address: str, *, timeout_s: float = 30.0, limits: Limits = DEFAULT_LIMITS
+        self,
+        address: str,
+        *,
+        timeout_s: float = 30.0,
+        limits: Limits = DEFAULT_LIMITS,
+        public_only: bool = False,
     ) -> None:
-        """`timeout_s`: for a connection, and for each block, or 2 MiB of a stream, to arrive."""
-        self._base = _parse_address(address)
+        """`timeout_s`: for a connection, and for each block, or 2 MiB of a stream, to arrive.
+
+        `public_only`: for an address that a stranger named, who is not to have us ask machines that
+        only we can reach.
+        """
+        self._base = parse_address(address)
         self._limits, self._timeout_s = limits, timeout_s
-        make = _SecurePool if self._base.scheme == "https" else _PlainPool
+        make = _POOLS[self._base.scheme == "https", public_only]
         self._pool = make(
             self._base.host or "",
             port=self._base.port,
@@ -238,6 +249,29 @@ class _SecureConnection(HTTPSConnection):
     response_class = _Response
 
 
+class _PublicPlainConnection(_PlainConnection):
+    def _new_conn(self) -> socket.socket:
+        return _public(super()._new_conn())
+
+
+class _PublicSecureConnection(_SecureConnection):
+    def _new_conn(self) -> socket.socket:
+        return _public(super()._new_conn())
+
+
+def _public(sock: socket.socket) -> socket.socket:
+    """The connection, if it leads to a machine that everybody can reach.
+
+    Looked at where it has led, before anything is sent: what a name stands for may change.
+    """
+    there = ipaddress.ip_address(str(sock.getpeername()[0]).partition("%")[0])
+    there = getattr(there, "ipv4_mapped", None) or there
+    if not there.is_global:
+        sock.close()
+        raise OSError(errno.EACCES, f"it leads to {there}, which is no public address")
+    return sock
+
+
 class _PlainPool(urllib3.HTTPConnectionPool):
     ConnectionCls = _PlainConnection
 
@@ -246,7 +280,24 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-def _parse_address(address: str) -> Url:
+class _PublicPlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _PublicPlainConnection
+
+
+class _PublicSecurePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _PublicSecureConnection
+
+
+# By whether it is for HTTPS, and whether for public addresses alone.
+_POOLS: dict[tuple[bool, bool], type[urllib3.HTTPConnectionPool]] = {
+    (False, False): _PlainPool,
+    (True, False): _SecurePool,
+    (False, True): _PublicPlainPool,
+    (True, True): _PublicSecurePool,
+}
+
+
+def parse_address(address: str) -> Url:
     try:
         url = parse_url(address)
     except LocationParseError:

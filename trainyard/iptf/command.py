@@ -132,7 +132,7 @@ def serve(
 ) -> None:
     """Add a folder to the store and serve it until Ctrl-C."""
     # The web server takes longer to import than the other commands take to run.
-    from trainyard.content.gateway import GatewayServer
+    from trainyard.content.gateway_server import GatewayServer
 
     with _here() as here:
         cid = here.content.add(folder.absolute()).cid
