@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 from benchmarks.engine_nets import LENET, NETS, manifest_of
 from benchmarks.engine_rounds import measure_rounds
 from benchmarks.reporting import Figure, report
-from benchmarks.turns import Part, Turn, playing
+from benchmarks.turns import Part, Player, Turn, playing
 from examples.mnist.prepare import load_mnist
 from trainyard.engine.auditing import audit
 from trainyard.engine.launching import run_local
@@ -38,7 +39,7 @@ _ENDLESS = {"steps": 1_000_000}
 
 
 # How often each takes its turn. More turns, not longer ones: noise comes in bursts of seconds.
-_TURNS, _QUICK_TURNS = 21, 5
+_TURNS, _QUICK_TURNS = 21, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +75,46 @@ def measure_pace(net: str, records: Path, folder: Path, turns: int) -> Pace:
     )
 
 
-def measure_speedup(folder: Path, records: Path, turns: int) -> float:
-    """Two workers with a core each against one worker with one core, at the same global batch."""
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """Two workers in step against one, at the same global batch: medians over turns.
+
+    Cores of a shared machine are unlike from minute to minute, and slower when both are busy, with
+    whatever it is; workers in step go at the pace of the slower one. So beside the figure there is
+    that against one worker on that core, while the other core computes the same for itself.
+    """
+
+    on_same_cores: float
+    with_idle_neighbour: float
+
+
+def measure_speedup(folder: Path, records: Path, turns: int) -> Speedup:
     changes = {"batch": 1024, "threads": 1, "steps_per_segment": _SPEED_STEPS, "until": _ENDLESS}
-    single = _job(manifest_of(LENET, **changes), folder / "alone", records)
-    shared = _job(manifest_of(LENET, mode="sync", workers=2, **changes), folder / "both", records)
-    core = min(os.sched_getaffinity(0))
-    pairs = _turns(
-        turns,
-        ("engine_children", _speed(single.model_copy(update={"core": core}))),
-        ("engine_pair", _speed(shared)),
+    single, manifest = manifest_of(LENET, **changes), {"mode": "sync", "workers": 2, **changes}
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    alone = [_job(single, folder / f"alone-{core}", records) for core in cores]
+    both = _job(manifest_of(LENET, **manifest), folder / "both", records)
+    with ExitStack() as ending:
+        parts = [
+            _speed(job.model_copy(update={"core": core}))
+            for job, core in zip(alone, cores, strict=True)
+        ]
+        lone = [ending.enter_context(playing("engine_children", part)) for part in parts]
+        pair = ending.enter_context(playing("engine_pair", _speed(both)))
+        for player in (*lone, pair):
+            player.wait_until_ready()
+        taken = [(_side_by_side(lone), pair.turn(), lone[0].turn()) for _ in range(turns)]
+    return Speedup(
+        on_same_cores=statistics.median(side / both.seconds for side, both, _ in taken),
+        with_idle_neighbour=statistics.median(one.seconds / both.seconds for _, both, one in taken),
     )
-    return statistics.median(alone.seconds / both.seconds for alone, both in pairs)
+
+
+def _side_by_side(players: Sequence[Player]) -> float:
+    """What the slower of several workers took that know nothing of each other."""
+    for player in players:
+        player.begin()
+    return max(player.end().seconds for player in players)
 
 
 def _speed(job: Job) -> Part:
@@ -159,7 +188,7 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
     start_s = measure_start(folder, files)
     told = ", ".join(
         f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step; "
-        f"tracing {pace.tracing:.4f}, and {pace.keeping:.4f} for states on disk)"
+        f"states and hashes {pace.tracing:.4f}, files {pace.keeping:.4f})"
         for net, pace in paces.items()
     )
     return [
@@ -171,8 +200,8 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
         ),
         Figure(
             "tracing_share",
-            "states and their hashes ÷ training, the worst of three nets",
-            max(pace.tracing for pace in paces.values()),
+            "states, hashes and files ÷ training, the worst of three nets",
+            max(pace.tracing + pace.keeping for pace in paces.values()),
             0.01,
         ),
         Figure(
@@ -184,7 +213,7 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
         Figure(
             "sync_speedup_2",
             "two workers, a core each ÷ one, LeNet-5 at batch 1024",
-            speedup,
+            speedup.with_idle_neighbour,
             1.75,
             at_least=True,
         ),
@@ -203,7 +232,10 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
             500,
             at_least=True,
         ),
-    ], f"{told}; an auditor starts in {start_s:.1f} s, once for all its segments"
+    ], (
+        f"{told}; two workers ÷ one on the slower of the same cores {speedup.on_same_cores:.2f}; "
+        f"an auditor starts in {start_s:.1f} s, once for all its segments"
+    )
 
 
 def main() -> None:

@@ -38,6 +38,9 @@ _PAPER = {
     "lenet5": 0.9905,
     "boosted_lenet4": 0.993,
 }
+# What whole training has to reach. Of LeNet-5 it is a little less than the paper has, which trained
+# for twenty epochs.
+_GOALS = _PAPER | {"lenet5": 0.989}
 _MODES = ("plain", "single", "sync", "rounds")
 _LOCAL_STEPS = 100
 # Rates end near zero here, and a merge with momentum goes on: LeNet-4 had 0.9892 by it, 0.9914 by
@@ -125,7 +128,8 @@ def report(rows: list[Row], *, quick: bool) -> None:
     )
     table.add_column("net")
     table.add_column("mode")
-    for heading in ("accuracy", "paper", "time s", "examples/s", "energy J", "sent MB"):
+    headings = ("accuracy", "goal", "", "paper", "time s", "examples/s", "energy J", "sent MB")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for row in rows:
         one = row.figures
@@ -133,6 +137,7 @@ def report(rows: list[Row], *, quick: bool) -> None:
             row.net,
             row.mode,
             f"{one.accuracy:.4f}",
+            *(("-", "-") if quick else _goal(row)),
             f"{_PAPER[row.net]:.4f}",
             f"{one.seconds:.1f}",
             f"{one.examples_per_s:,.0f}",
@@ -147,6 +152,11 @@ def report(rows: list[Row], *, quick: bool) -> None:
         for name, value in asdict(row.figures).items()
     }
     print(json.dumps(figures))
+
+
+def _goal(row: Row) -> tuple[str, str]:
+    goal = _GOALS[row.net]
+    return f"≥ {goal:.4f}", "met" if row.figures.accuracy >= goal else "MISSED"
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
-from benchmarks.tolerance_child import CHEATS, LENGTHS, NETS, Job, end_file, start_file
+from benchmarks.tolerance_child import CASES, Job, cheats_of, end_file, start_file
 from trainyard.engine.runtime import BEST, Numerics
 from trainyard.engine.state import State
-from trainyard.engine.tolerance import DEFAULT_THRESHOLD, Deviation, deviation
+from trainyard.engine.tolerance import DEFAULT_THRESHOLD, LONGEST_SEGMENT, Deviation, deviation
 
 _OFF = Numerics(onednn=False)
 # The first leads: it computes where all start from, and the cheats.
@@ -31,16 +31,24 @@ _MACHINES: dict[str, tuple[int, Numerics]] = {
     "sse-2": (2, Numerics(onednn=False, newest_instructions="SSE41")),
 }
 _QUICK = ("best-1", "best-2", "off-1", "avx-1")
-# The threshold was chosen by the full run; the quick one tries it on a seed that had no part in it.
-_SEEDS, _QUICK_SEEDS = (0, 1, 2), (3,)
+# The threshold was chosen by seeds 0 to 3; the quick form tries it on one that had no part in it.
+_SEEDS, _QUICK_SEEDS = (0, 1, 2), (77,)
 _STARTS = (0, 100)
+_LENGTHS, _QUICK_LENGTHS = (1, 5, 10, 50, 100), (1, 5, 10, 50)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    machines: tuple[str, ...]
+    seeds: tuple[int, ...]
+    lengths: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One comparison. `cheat` is empty for an honest worker."""
 
-    net: str
+    case: str
     length: int
     cheat: str
     found: Deviation
@@ -56,32 +64,36 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one optimiser, four machines")
     parser.add_argument("--threshold", type=float, default=DEFAULT_THRESHOLD)
     options = parser.parse_args()
-    machines = _QUICK if options.quick else tuple(_MACHINES)
-    seeds = _QUICK_SEEDS if options.quick else _SEEDS
+    scope = Scope(
+        machines=_QUICK if options.quick else tuple(_MACHINES),
+        seeds=_QUICK_SEEDS if options.quick else _SEEDS,
+        lengths=_QUICK_LENGTHS if options.quick else _LENGTHS,
+    )
     with tempfile.TemporaryDirectory(prefix="trainyard-tolerance-") as name:
         folder = Path(name)
-        compute(folder, machines, seeds)
-        trials = list(compare(folder, machines, seeds))
-    report(trials, options.threshold)
+        compute(folder, scope)
+        trials = list(compare(folder, scope))
+    report(trials, scope.lengths, options.threshold)
 
 
-def compute(folder: Path, machines: tuple[str, ...], seeds: tuple[int, ...]) -> None:
-    leader, *others = machines
-    _run(folder, leader, seeds, leads=True)
+def compute(folder: Path, scope: Scope) -> None:
+    leader, *others = scope.machines
+    _run(folder, leader, scope, leads=True)
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for done in [pool.submit(_run, folder, one, seeds) for one in others]:
+        for done in [pool.submit(_run, folder, one, scope) for one in others]:
             done.result()
 
 
-def _run(folder: Path, machine: str, seeds: tuple[int, ...], *, leads: bool = False) -> None:
+def _run(folder: Path, machine: str, scope: Scope, *, leads: bool = False) -> None:
     threads, numerics = _MACHINES[machine]
     job = Job(
         name=machine,
         threads=threads,
         numerics=numerics,
         folder=folder,
-        seeds=seeds,
+        seeds=scope.seeds,
         starts=_STARTS,
+        lengths=scope.lengths,
         leads=leads,
     )
     path = folder / f"{machine}.json"
@@ -95,78 +107,96 @@ def _run(folder: Path, machine: str, seeds: tuple[int, ...], *, leads: bool = Fa
         raise SystemExit(f"{machine}: {done.stderr}")
 
 
-def compare(folder: Path, machines: tuple[str, ...], seeds: tuple[int, ...]) -> Iterator[Trial]:
-    for net in NETS:
-        for seed in seeds:
-            for first in _STARTS:
-                start = State.load(start_file(folder, net, seed, first))
-                for length in LENGTHS:
-                    ends = {
-                        who: State.load(end_file(folder, net, seed, first, length, who))
-                        for who in (*machines, *CHEATS)
-                    }
-                    for one, other in permutations(machines, 2):
-                        yield Trial(net, length, "", deviation(start, ends[one], ends[other]))
-                    for cheat in CHEATS:
-                        # Of a short segment it may be that nothing was left out.
-                        if ends[cheat] == ends[machines[0]]:
-                            continue
-                        for auditor in machines:
-                            found = deviation(start, ends[cheat], ends[auditor])
-                            yield Trial(net, length, cheat, found)
+def compare(folder: Path, scope: Scope) -> Iterator[Trial]:
+    for case, seed, first in product(CASES, scope.seeds, _STARTS):
+        start = State.load(start_file(folder, case, seed, first))
+        for length in scope.lengths:
+            ends = {
+                who: State.load(end_file(folder, case, seed, first, length, who))
+                for who in (*scope.machines, *cheats_of(case))
+            }
+            for one, other in permutations(scope.machines, 2):
+                yield Trial(case, length, "", deviation(start, ends[one], ends[other]))
+            for cheat in cheats_of(case):
+                # Of a short segment it may be that nothing was left out.
+                if ends[cheat] == ends[scope.machines[0]]:
+                    continue
+                for auditor in scope.machines:
+                    found = deviation(start, ends[cheat], ends[auditor])
+                    yield Trial(case, length, cheat, found)
 
 
-def report(trials: list[Trial], threshold: float) -> None:
+def report(trials: list[Trial], lengths: tuple[int, ...], threshold: float) -> None:
     print(
         f"{'steps':>5}  {'largest honest':>14}  {'of weights':>10}  {'in a tensor':>11}  "
-        f"{'smallest cheat':>14}  {'which':>18}  {'FP':>6}  {'FN':>6}"
+        f"{'smallest cheat':>14}  {'which':>22}  {'FP':>6}  {'FN':>6}"
     )
-    longest, wrongly_refused, wrongly_taken = 0, 0.0, 0.0
+    longest = 0
     separated = True
-    for length in LENGTHS:
+    for length in lengths:
         honest = [one for one in trials if one.length == length and not one.cheat]
         cheats = [one for one in trials if one.length == length and one.cheat]
-        refused = sum(one.figure > threshold for one in honest) / len(honest)
-        taken = sum(one.figure <= threshold for one in cheats) / len(cheats)
         least = min(cheats, key=lambda one: one.figure)
+        refused, taken = _refused(honest, threshold), 1 - _refused(cheats, threshold)
         print(
             f"{length:>5}  {max(one.figure for one in honest):>14.6f}  "
             f"{max(one.found.weights for one in honest):>10.6f}  "
             f"{max(max(one.found.tensors.values()) for one in honest):>11.6f}  "
-            f"{least.figure:>14.4f}  {least.cheat + ' ' + least.net:>18}  "
+            f"{least.figure:>14.4f}  {least.cheat + ', ' + least.case:>22}  "
             f"{refused:>6.4f}  {taken:>6.4f}"
         )
         separated = separated and refused == taken == 0
-        if separated:
-            longest = length
-        # Of the longest segment for which both are nought, or of the shortest that there is.
-        if separated or length == LENGTHS[0]:
-            wrongly_refused, wrongly_taken = refused, taken
-    print(f"\n{'smallest by cheat':>17}  " + "  ".join(f"{length:>8}" for length in LENGTHS))
-    for cheat in CHEATS:
-        least_by = [
-            min((t.figure for t in trials if (t.cheat, t.length) == (cheat, length)), default=None)
-            for length in LENGTHS
-        ]
-        shown = "  ".join("       -" if one is None else f"{one:8.4f}" for one in least_by)
-        print(f"{cheat:>17}  {shown}")
-    print(f"\n{'honest by net':>17}  " + "  ".join(f"{length:>8}" for length in LENGTHS))
-    for net in NETS:
+        longest = length if separated else longest
+    short = [one for one in trials if one.length <= LONGEST_SEGMENT]
+    names = list(dict.fromkeys(one.cheat for one in trials if one.cheat))
+    _print_cheats(trials, short, names, lengths, threshold)
+    print(f"\n{'honest, largest':>17}  " + "  ".join(f"{length:>8}" for length in lengths))
+    for case in CASES:
         most = [
-            max(t.figure for t in trials if (t.net, t.length, t.cheat) == (net, length, ""))
-            for length in LENGTHS
+            max(t.figure for t in trials if (t.case, t.length, t.cheat) == (case, length, ""))
+            for length in lengths
         ]
-        print(f"{net:>17}  " + "  ".join(f"{one:8.6f}" for one in most))
-    print(f"\nthreshold {threshold}; honest comparisons and cheats met: {_counts(trials)}")
+        print(f"{case:>17}  " + "  ".join(f"{one:8.6f}" for one in most))
+    print(
+        f"\nthreshold {threshold}; honest comparisons and cheats met: {_counts(trials)}, of which "
+        f"{_counts(short)} of at most {LONGEST_SEGMENT} steps, which are all that is compared"
+    )
     print(
         json.dumps(
             {
-                "tolerance_false_positive": wrongly_refused,
-                "tolerance_false_negative": wrongly_taken,
+                "tolerance_false_positive": _refused([t for t in short if not t.cheat], threshold),
+                "tolerance_false_negative": 1 - _refused([t for t in short if t.cheat], threshold),
                 "tolerance_longest_segment": longest,
             }
         )
     )
+
+
+def _print_cheats(
+    trials: list[Trial],
+    short: list[Trial],
+    names: list[str],
+    lengths: tuple[int, ...],
+    threshold: float,
+) -> None:
+    print(
+        f"\n{'cheat, smallest':>17}  "
+        + "  ".join(f"{length:>8}" for length in lengths)
+        + f"  {'FN to ' + str(LONGEST_SEGMENT):>8}"
+    )
+    for cheat in names:
+        least = [
+            min((t.figure for t in trials if (t.cheat, t.length) == (cheat, length)), default=None)
+            for length in lengths
+        ]
+        shown = "  ".join("       -" if one is None else f"{one:8.4f}" for one in least)
+        missed = 1 - _refused([one for one in short if one.cheat == cheat], threshold)
+        print(f"{cheat:>17}  {shown}  {missed:>8.4f}")
+
+
+def _refused(trials: list[Trial], threshold: float) -> float:
+    """The share of comparisons that are over the threshold."""
+    return sum(one.figure > threshold for one in trials) / len(trials)
 
 
 def _counts(trials: list[Trial]) -> str:

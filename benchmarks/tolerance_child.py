@@ -4,7 +4,8 @@ One process has one number of threads and one kind of numerics, and computes all
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from trainyard.engine.runtime import Numerics, start
-from trainyard.engine.state import State
+from trainyard.engine.state import WEIGHTS, State
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from trainyard.engine.order import Numbers
     from trainyard.engine.training import Training
 
-LENGTHS = (1, 5, 10, 50, 100)
-CHEATS = ("skipped", "rate", "order", "dropped")
+# Of the rate of the manifest.
+_RATES = {"rate 1.1": 1.1, "rate 1.05": 1.05, "rate 1.01": 1.01}
+CHEATS = ("skipped", *_RATES, "order", "dropped", "one record", "frozen")
+# Of a cluster: the second worker sends what the first has found.
+_IN_CLUSTERS = ("copied",)
 _RECORDS, _SIDE, _BATCH = 4000, 20, 32
 _NOWHERE = "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 _SCALE = {"name": "scale", "type": "Rescaling", "scale": 1 / 255}
@@ -62,6 +66,13 @@ NETS: dict[str, list[dict[str, Any]]] = {
         _OUT,
     ],
 }
+# Those with the fewest weights: it is the hardest to see that they stood still.
+_SMALLEST = {"lenet": "c1", "mlp": "out", "batch_norm": "norm", "lstm": "out"}
+# A network, and how many workers train it. Of a cluster all parts are computed in one process.
+CASES: dict[str, tuple[str, int]] = {
+    **{net: (net, 1) for net in NETS},
+    **{f"{net} of 2": (net, 2) for net in ("lenet", "batch_norm")},
+}
 _OPTIMIZERS = (
     {"type": "Adam", "learning_rate": 0.001},
     {"type": "SGD", "learning_rate": 0.05, "momentum": 0.9},
@@ -78,16 +89,21 @@ class Job(BaseModel):
     folder: Path
     seeds: tuple[int, ...]
     starts: tuple[int, ...]
+    lengths: tuple[int, ...]
     # Whether this one computes the states that all start from, and the cheats.
     leads: bool
 
 
-def start_file(folder: Path, net: str, seed: int, first: int) -> Path:
-    return folder / f"{net}-{seed}-{first}-start.safetensors"
+def cheats_of(case: str) -> tuple[str, ...]:
+    return CHEATS + _IN_CLUSTERS * (CASES[case][1] > 1)
 
 
-def end_file(folder: Path, net: str, seed: int, first: int, length: int, who: str) -> Path:
-    return folder / f"{net}-{seed}-{first}-{length}-{who}.safetensors"
+def start_file(folder: Path, case: str, seed: int, first: int) -> Path:
+    return folder / f"{case}-{seed}-{first}-start.safetensors"
+
+
+def end_file(folder: Path, case: str, seed: int, first: int, length: int, who: str) -> Path:
+    return folder / f"{case}-{seed}-{first}-{length}-{who}.safetensors"
 
 
 class _Records:
@@ -108,6 +124,10 @@ class _Records:
             numbers = self._shuffled[numbers]
         if self.cheat == "dropped":
             numbers = numbers + (numbers % 10 == 0)
+        if self.cheat == "one record":
+            numbers = np.concatenate([numbers[:-1], numbers[:1]])
+        if self.cheat == "copied":
+            numbers = np.tile(numbers[: len(numbers) // 2], 2)
         return {"image": self._images[numbers], "label": self._labels[numbers]}
 
 
@@ -118,53 +138,95 @@ def main() -> None:
     from trainyard.engine.program import build
     from trainyard.engine.training import Material, Training
 
-    for net in NETS:
+    for case in CASES:
         for seed in job.seeds:
-            manifest = _manifest(net, seed, job)
+            manifest = _manifest(case, seed, job)
             records = _Records()
             data = Data(_RECORDS, records, in_memory=True)
             training = Training(manifest, build(manifest), Material(data))
             if job.leads:
-                _lead(training, job, net, seed)
+                _lead(training, job, case, seed)
             for first in job.starts:
-                began = State.load(start_file(job.folder, net, seed, first))
-                for cheat in ("", *CHEATS) if job.leads else ("",):
+                began = State.load(start_file(job.folder, case, seed, first))
+                for cheat in ("", *cheats_of(case)) if job.leads else ("",):
                     records.cheat = cheat
+                    path = partial(end_file, job.folder, case, seed, first)
+                    frozen = _SMALLEST[CASES[case][0]] if cheat == "frozen" else None
+                    ends = _follow(training, began, first, job.lengths, cheat, frozen)
+                    for length, state in ends:
+                        _write(state, path(length, cheat or job.name))
 
-                    def end(length: int, who: str = cheat or job.name, first: int = first) -> Path:
-                        return end_file(job.folder, net, seed, first, length, who)  # noqa: B023
 
-                    _follow(training, began, first, cheat, end)
-
-
-def _lead(training: "Training", job: Job, net: str, seed: int) -> None:
+def _lead(training: "Training", job: Job, case: str, seed: int) -> None:
     """Train honestly up to each of the states that everybody starts from."""
     state = training.start()
     for step in range(max(job.starts) + 1):
         if step in job.starts:
-            _write(state, start_file(job.folder, net, seed, step))
+            _write(state, start_file(job.folder, case, seed, step))
         if step < max(job.starts):
             state = training.run(step, state).state
 
 
 def _follow(
-    training: "Training", state: State, first: int, cheat: str, end: Callable[[int], Path]
-) -> None:
-    if cheat == "rate":
-        state = _scaled(state, 1.1)
-    for taken in range(max(LENGTHS)):
+    training: "Training",
+    state: State,
+    first: int,
+    lengths: tuple[int, ...],
+    cheat: str,
+    frozen: str | None,
+) -> Iterator[tuple[int, State]]:
+    """The ends of segments of `lengths`. Whoever cheats hides what can be read from a state."""
+    before = state
+    for taken in range(max(lengths)):
         if cheat == "skipped" and taken % 10 == 4:
-            state = State({**state.tensors, "run/step": state.tensors["run/step"] + 1})
+            state = _counted_on(state)
         else:
             state = training.run(first + taken, state).state
-        if taken + 1 in LENGTHS:
-            # Whoever cheats does not say so by a rate that can be read.
-            _write(_scaled(state, 1 / 1.1) if cheat == "rate" else state, end(taken + 1))
+            if cheat in _RATES:
+                state = _faster(before, state, _RATES[cheat])
+            if frozen is not None:
+                state = _without(before, state, frozen)
+            before = state
+        if taken + 1 in lengths:
+            yield taken + 1, state
 
 
-def _scaled(state: State, factor: float) -> State:
-    [name] = [name for name in state.tensors if name.endswith(".learning_rate")]
-    return State({**state.tensors, name: (state.tensors[name] * factor).astype(np.float32)})
+def _counted_on(state: State) -> State:
+    """As if one more step had been taken."""
+    counters = {
+        name: one + 1
+        for name, one in state.tensors.items()
+        if name == "run/step" or name.endswith(".iteration")
+    }
+    return State({**state.tensors, **counters})
+
+
+def _faster(before: State, after: State, rate: float) -> State:
+    """As if the rate of the step had been so many times the manifest's.
+
+    What the optimiser remembers stays as the manifest's rate makes it: that is the harder to see.
+    """
+    moved = {
+        name: (one + np.float32(rate - 1) * (one - before.tensors[name])).astype(one.dtype)
+        for name, one in after.tensors.items()
+        if name.startswith(WEIGHTS) and "moving" not in name and one.dtype == np.float32
+    }
+    return State({**after.tensors, **moved})
+
+
+def _without(before: State, after: State, layer: str) -> State:
+    """As if `layer` were not trained: neither it nor what the optimiser remembers of it moves.
+
+    Moving statistics do, for they cost nothing to find.
+    """
+    still = {
+        name: before.tensors[name]
+        for name in after.tensors
+        if (name.startswith(f"{WEIGHTS}{layer}/") or f".{layer}_" in name) and "moving" not in name
+    }
+    if len(still) < 2:
+        raise ValueError(f"nothing of {layer} was found to freeze")
+    return State({**after.tensors, **still})
 
 
 def _write(state: State, path: Path) -> None:
@@ -175,7 +237,8 @@ def _bytes(parts: Iterable[bytes | memoryview]) -> Iterable[bytes]:
     return (bytes(part) for part in parts)
 
 
-def _manifest(net: str, seed: int, job: Job) -> Manifest:
+def _manifest(case: str, seed: int, job: Job) -> Manifest:
+    net, workers = CASES[case]
     shape = [_SIDE, _SIDE, 1]
     return Manifest.of(
         {
@@ -199,10 +262,11 @@ def _manifest(net: str, seed: int, job: Job) -> Manifest:
                 }
             },
             "training": {
-                "mode": "single",
+                "mode": "single" if workers == 1 else "sync",
+                "workers": workers,
                 "threads": job.threads,
                 "batch": _BATCH,
-                "until": {"steps": max(job.starts) + max(LENGTHS)},
+                "until": {"steps": max(job.starts) + max(job.lengths)},
                 "steps_per_segment": 1,
                 "seed": seed,
                 "optimizer": _OPTIMIZERS[seed % len(_OPTIMIZERS)],

@@ -1,54 +1,50 @@
 """One worker of a cluster that trains all small networks one after the other, in both modes.
 
-A cluster is formed once, since each of its processes takes seconds to start.
+TensorFlow has to be set up before this is imported.
 """
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.engine.nets import NETS, manifest_of, rounds_manifest_of
-from trainyard.engine import runtime
+from trainyard.engine.cluster import join
+from trainyard.engine.data import open_folder
+from trainyard.engine.program import build
+from trainyard.engine.rounds import RoundsTraining
 from trainyard.engine.state import State
+from trainyard.engine.training import Material, Place, Training
 from trainyard.protocol.manifest import Local
 
-if TYPE_CHECKING:
-    from trainyard.engine.rounds import RoundsTraining
+
+def found_file(folder: Path, workers: int, slot: int) -> Path:
+    return folder / f"found-{workers}-{slot}.json"
 
 
-def main() -> None:
-    workers, slot, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    runtime.start(threads=1)
-
-    from trainyard.engine.cluster import join
-    from trainyard.engine.data import open_folder
-    from trainyard.engine.program import build
-    from trainyard.engine.rounds import RoundsTraining
-    from trainyard.engine.training import Material, Place, Training
-
-    peers = [f"127.0.0.1:{20_000 + one}" for one in range(workers)]
+def work(workers: int, slot: int, folder: Path) -> None:
+    # Each cluster has ports of its own: those of the one before may not be free yet.
+    peers = [f"127.0.0.1:{20_000 + 100 * workers + one}" for one in range(workers)]
     place = Place(slot, join(peers, slot)) if workers > 1 else None
     found = {}
     for net in NETS:
-        manifest = manifest_of(net, workers=workers)
-        data = open_folder(manifest.data.train, folder)
-        training = Training(manifest, build(manifest), Material(data), place)
+        manifest, in_rounds = manifest_of(net, workers=workers), rounds_manifest_of(net, workers)
+        material = Material(open_folder(manifest.data.train, folder))
+        # Both are the same network with the same first weights, which both read before they train.
+        program = build(manifest)
+        training = Training(manifest, program, material, place)
+        rounds = RoundsTraining(in_rounds, program, material)
         state = training.start()
         hashes = [state.hash.hex()]
         for segment in range(2):
             state = training.run(segment, state).state
             hashes.append(state.hash.hex())
         found[net] = hashes
-        manifest = rounds_manifest_of(net, workers)
-        rounds = RoundsTraining(manifest, build(manifest), Material(data))
         found[f"{net} in rounds"] = list(meet(rounds, slot, folder / f"{net}-{workers}"))
-    (folder / f"found-{slot}.json").write_text(json.dumps(found))
+    found_file(folder, workers, slot).write_text(json.dumps(found))
 
 
-def meet(training: "RoundsTraining", slot: int, folder: Path) -> Iterator[str]:
+def meet(training: RoundsTraining, slot: int, folder: Path) -> Iterator[str]:
     """Take part in all rounds; deltas are handed over in files. The hashes of all global states."""
     folder.mkdir(exist_ok=True)
     globe, own = training.start(), None
@@ -64,7 +60,3 @@ def meet(training: "RoundsTraining", slot: int, folder: Path) -> Iterator[str]:
             time.sleep(0.01)
         globe = training.merge(number, globe, {one: State.load(paths[one]) for one in paths})
         yield globe.hash.hex()
-
-
-if __name__ == "__main__":
-    main()

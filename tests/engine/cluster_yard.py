@@ -1,7 +1,13 @@
-"""Starts the workers of a cluster where only they can reach each other."""
+"""Starts clusters, one after the other, where only their workers can reach each other.
 
-import subprocess
+All workers are forks of this process, which has imported TensorFlow and computed nothing with it:
+to import it takes longer than all that they compute.
+"""
+
+import os
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
@@ -9,16 +15,37 @@ from trainyard.engine.seclusion import seclude
 
 
 def main() -> None:
-    workers, folder = int(sys.argv[1]), Path(sys.argv[2])
+    folder, counts = Path(sys.argv[1]), [int(one) for one in sys.argv[2:]]
     seclude()
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.cluster_child", str(workers), str(slot), folder],
-            preexec_fn=dying_with_parent(),
-        )
-        for slot in range(workers)
-    ]
-    sys.exit(max(abs(child.wait()) for child in children))
+    from trainyard.engine import runtime
+
+    runtime.start(threads=1)
+    from tests.engine.cluster_child import work
+
+    for workers in counts:
+        children = [fork(lambda: work(workers, slot, folder)) for slot in range(workers)]  # noqa: B023
+        for child in children:
+            _, status = os.waitpid(child, 0)
+            if status:
+                # The others end with this process.
+                sys.exit(f"a worker of {workers} ended with status {status}")
+
+
+def fork(work: Callable[[], None]) -> int:
+    prepare = dying_with_parent()
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        prepare()
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
 
 
 if __name__ == "__main__":

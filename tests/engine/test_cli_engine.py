@@ -12,12 +12,20 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.engine.nets import manifest_of, write_data
+from tests.engine.test_runs import killing
+from trainyard.cli.app import app
 from trainyard.cli.engine import _report
+from trainyard.cli.watching import Watch
+from trainyard.content.content import Content
+from trainyard.content.embedded import EmbeddedStore
+from trainyard.content.names import ContentPath
 from trainyard.engine.classes import find_class
 from trainyard.engine.costs import step_bytes
 from trainyard.engine.counting import Stop
+from trainyard.engine.events import Event
 from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
@@ -33,10 +41,12 @@ class Yard:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
         self._environment = {**kept, "TRAINYARD_STORE": str(folder / "store")}
 
-    def run(self, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *arguments: str | Path, cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [*COMMAND, *map(str, arguments)],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -45,14 +55,24 @@ class Yard:
             check=False,
         )
 
-    def document(self, *arguments: str | Path) -> Any:
-        ended = self.run(*arguments, "--json")
+    def document(self, *arguments: str | Path, cwd: Path | None = None) -> Any:
+        ended = self.run(*arguments, "--json", cwd=cwd)
         assert ended.returncode == 0, ended.stderr
         return json.loads(ended.stdout)
 
+    def add(self, path: Path) -> str:
+        """By the library: these are not the commands that are tried here."""
+        return str(self._content().add(path).cid)
+
+    def get(self, cid: str, path: Path) -> None:
+        self._content().get(ContentPath.parse(cid), path)
+
+    def _content(self) -> Content:
+        return Content(EmbeddedStore(self.folder / "store"))
+
     def write_manifest(self, net: str, **training: Any) -> Path:
         """A manifest whose data is in the store, for training and for the test at the end."""
-        cid = self.document("content", "add", self.folder / "data")["cid"]
+        cid = self.add(self.folder / "data")
         document = json.loads(manifest_of(net, **training).canonical)
         document["data"]["train"]["path"] = f"ipfs://{cid}"
         document["data"]["test"] = document["data"]["train"]
@@ -109,35 +129,76 @@ def test_costs_of_all_workers_are_told(published: dict[str, Any]) -> None:
     )
 
 
+def test_run_takes_data_that_the_user_has(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """With a store that has none of it."""
+    data = yard.folder / "data"
+    own = ["--data", str(data), "--test-data", str(data), "--store", str(tmp_path / "empty")]
+
+    found = yard.document("engine", "run", "manifest.json", *own, "--folder", tmp_path / "run")
+
+    assert (found["steps"], found["tested"]["examples"]) == (12, 96)
+    assert not (tmp_path / "run" / "files").exists()
+
+
+def test_what_a_lost_worker_cost_is_told(
+    yard: Yard, published: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the document, beside a line for each time; the same bits come out."""
+    # Before any step, since the steps take less time than a signal may.
+    kill, follow = killing(1, 0), Watch.__call__
+
+    def kill_and_follow(watch: Watch, event: Event) -> None:
+        kill(event)
+        follow(watch, event)
+
+    monkeypatch.setattr(Watch, "__call__", kill_and_follow)
+    command = ["engine", "run", str(yard.folder / "manifest.json"), "--mode", "sync"]
+    kept = ["--folder", str(yard.folder / "killed"), "--store", str(yard.folder / "store")]
+
+    ended = CliRunner().invoke(app, [*command, "--workers", "2", *kept, "--json"])
+
+    assert ended.exit_code == 0, ended.output
+    found = json.loads(ended.stdout)
+    [told] = re.findall(r"all went on from segment \d+, ([0-9.]+) s lost", ended.stderr)
+    assert (found["restarts"], published["restarts"], published["lost_s"]) == (1, 0, 0.0)
+    assert found["lost_s"] == pytest.approx(float(told), abs=0.06)
+    assert found["root"] == published["root"]
+
+
 def test_nothing_is_said_of_energy_that_nobody_knows(published: dict[str, Any]) -> None:
     told = _report({**published, "energy_j_estimated": None, "energy_estimated_by": []}, [])
 
     assert not any("energy" in line for line in told)
 
 
-def test_strangers_check_a_published_run(yard: Yard, published: dict[str, Any]) -> None:
-    """Of a cluster, on one machine, by its CID."""
+def test_strangers_check_a_published_run(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of a cluster, on one machine, by its CID, in an empty folder."""
     segments = [str(one) for one in range(published["segments"])]
     options = [part for one in segments for part in ("--segment", one)]
 
     asked = ["--manifest", published["manifest"], "--root", published["root"]]
-    found = yard.document("audit", published["cid"], *options, *asked)
+    found = yard.document("audit", published["cid"], *options, *asked, cwd=tmp_path)
 
     assert found["agrees"] is True
     assert found["class"]["claimed"] == find_class().id
     assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
+    assert [path.name for path in tmp_path.iterdir()] == ["trainyard-audits"]
 
 
 def forge(yard: Yard, cid: str, run: Path, changes: dict[int, State]) -> tuple[str, TraceList]:
     """A run with states of a forger's own, and a trace that goes with them: its CID."""
-    assert yard.run("content", "get", cid, "-o", run).returncode == 0
+    yard.get(cid, run)
     states = json.loads((run / "trace.json").read_text())["states"]
     for number, state in changes.items():
         state.save(run / "states" / f"{number:06}.safetensors")
         states[number] = state.hash.hex()
     trace = TraceList.of(Trace([bytes.fromhex(one) for one in states]))
     (run / "trace.json").write_text(trace.model_dump_json())
-    return yard.document("content", "add", run)["cid"], trace
+    return yard.add(run), trace
 
 
 def state_of(yard: Yard, published: dict[str, Any], number: int) -> State:
@@ -173,7 +234,7 @@ def test_end_that_was_made_up_is_found_by_what_repeats_it(
 
     assert ended.returncode == 4
     found = json.loads(ended.stdout)["segments"]
-    assert [(one["segment"], one["agrees"]) for one in found] == [(1, False), (2, True)]
+    assert [(one["segment"], one["agrees"]) for one in found] == [(0, True), (1, False), (2, True)]
 
 
 @pytest.mark.parametrize(("moved", "code"), [(1e-7, 5), (1.0, 4)])
@@ -186,7 +247,7 @@ def test_run_of_another_class_is_compared_by_tolerance(
     run = tmp_path / "run"
     forge(yard, published["cid"], run, {2: other})
     (run / "environment.json").write_text(json.dumps({"environment_class": "ab" * 32}))
-    cid = yard.document("content", "add", run)["cid"]
+    cid = yard.add(run)
 
     ended = yard.run("audit", cid, "--segment", "1", "--json")
 
@@ -197,10 +258,10 @@ def test_run_of_another_class_is_compared_by_tolerance(
 def test_state_that_is_not_the_traces_is_refused(
     yard: Yard, published: dict[str, Any], tmp_path: Path
 ) -> None:
-    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
+    yard.get(published["cid"], tmp_path / "run")
     states = tmp_path / "run" / "states"
     (states / "000001.safetensors").write_bytes((states / "000002.safetensors").read_bytes())
-    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+    cid = yard.add(tmp_path / "run")
 
     ended = yard.run("audit", cid, "--segment", "1")
 
@@ -212,14 +273,14 @@ def test_nonsense_that_was_committed_to_is_wrong(
     yard: Yard, published: dict[str, Any], tmp_path: Path
 ) -> None:
     """Not merely unreadable: else a forger would have nothing to fear."""
-    assert yard.run("content", "get", published["cid"], "-o", tmp_path / "run").returncode == 0
+    yard.get(published["cid"], tmp_path / "run")
     path = tmp_path / "run" / "states" / "000002.safetensors"
     path.write_bytes(b"nonsense")
     trace = json.loads((tmp_path / "run" / "trace.json").read_text())
     trace["states"][2] = hashlib.sha256(b"nonsense").hexdigest()
     made_up = TraceList.of(Trace([bytes.fromhex(one) for one in trace["states"]]))
     (tmp_path / "run" / "trace.json").write_text(made_up.model_dump_json())
-    cid = yard.document("content", "add", tmp_path / "run")["cid"]
+    cid = yard.add(tmp_path / "run")
 
     ended = yard.run("audit", cid, "--segment", "2", "--segment", "3")
 

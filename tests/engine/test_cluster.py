@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.engine.cluster_child import found_file
 from tests.engine.nets import NETS, manifest_of, rounds_manifest_of, write_data
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.data import open_folder
@@ -18,12 +20,16 @@ from trainyard.engine.training import Material, Training
 from trainyard.protocol.manifest import Local
 
 ROOT = Path(__file__).resolve().parents[2]
+SIZES = (1, 2, 3, 4, 8)
 
 
-def hashes_of_cluster(workers: int, folder: Path) -> list[dict[str, list[str]]]:
-    """What each worker says of all networks: the hashes of the first states."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the data, and with what the workers of all clusters say: hashes of the first states."""
+    folder = tmp_path_factory.mktemp("clusters")
+    write_data(folder)
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.engine.cluster_yard", str(workers), str(folder)],
+        [sys.executable, "-m", "tests.engine.cluster_yard", str(folder), *map(str, SIZES)],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
         capture_output=True,
@@ -33,28 +39,44 @@ def hashes_of_cluster(workers: int, folder: Path) -> list[dict[str, list[str]]]:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    return [json.loads((folder / f"found-{slot}.json").read_text()) for slot in range(workers)]
+    return folder
 
 
-def hashes_of_one_process(net: str, workers: int, folder: Path) -> list[str]:
-    manifest = manifest_of(net, workers=workers)
-    data = open_folder(manifest.data.train, folder)
-    training = Training(manifest, build(manifest), Material(data))
+@dataclass(frozen=True)
+class Alone:
+    """What plays all workers of a cluster of one size in this process."""
+
+    training: Training
+    rounds: RoundsTraining
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> dict[tuple[str, int], Alone]:
+    """Of one program for each network, whose first weights all read before any of them trains."""
+    opened = {}
+    for net in NETS:
+        program = build(manifest_of(net))
+        material = Material(open_folder(manifest_of(net).data.train, folder))
+        for workers in SIZES:
+            training = Training(manifest_of(net, workers=workers), program, material)
+            rounds = RoundsTraining(rounds_manifest_of(net, workers), program, material)
+            opened[net, workers] = Alone(training, rounds)
+    return opened
+
+
+def hashes_of(training: Training) -> list[str]:
     states = [training.start()]
     for segment in range(2):
         states.append(training.run(segment, states[-1]).state)
     return [state.hash.hex() for state in states]
 
 
-def hashes_of_rounds(net: str, workers: int, folder: Path) -> list[str]:
-    manifest = rounds_manifest_of(net, workers)
-    data = open_folder(manifest.data.train, folder)
-    training = RoundsTraining(manifest, build(manifest), Material(data))
+def hashes_of_rounds(training: RoundsTraining) -> list[str]:
     globes = [training.start()]
-    own: dict[int, State | None] = dict.fromkeys(range(workers))
+    own: dict[int, State | None] = dict.fromkeys(range(training.plan.workers))
     for number in range(training.plan.rounds):
         deltas: dict[int, State] = {}
-        for slot in range(workers):
+        for slot in own:
             part = training.local(Local(number, slot), globes[-1], own[slot])
             assert part.delta is not None
             own[slot], deltas[slot] = part.state, part.delta
@@ -62,13 +84,14 @@ def hashes_of_rounds(net: str, workers: int, folder: Path) -> list[str]:
     return [globe.hash.hex() for globe in globes]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
-def test_one_process_finds_what_the_cluster_found(workers: int, tmp_path: Path) -> None:
-    write_data(tmp_path)
-
-    told = hashes_of_cluster(workers, tmp_path)
+@pytest.mark.parametrize("workers", SIZES)
+def test_one_process_finds_what_the_cluster_found(
+    workers: int, folder: Path, alone: dict[tuple[str, int], Alone]
+) -> None:
+    told = [json.loads(found_file(folder, workers, slot).read_text()) for slot in range(workers)]
 
     assert told == [told[0]] * workers
-    found = {net: hashes_of_one_process(net, workers, tmp_path) for net in NETS}
-    in_rounds = {f"{net} in rounds": hashes_of_rounds(net, workers, tmp_path) for net in NETS}
+    found = {net: hashes_of(alone[net, workers].training) for net in NETS}
+    in_rounds = {f"{net} in rounds": hashes_of_rounds(alone[net, workers].rounds) for net in NETS}
     assert told[0] == found | in_rounds
+    assert len({tuple(hashes) for hashes in told[0].values()}) == 2 * len(NETS)

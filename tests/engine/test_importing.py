@@ -83,7 +83,7 @@ def test_a_compiled_model_becomes_a_manifest() -> None:
         "nesterov": True,
         "global_clipnorm": 1.0,
     }
-    assert training.watched == ("loss", "sparse_categorical_accuracy", "top2")
+    assert training.watched == ("loss", "accuracy", "top2")
     assert training.loss.model_dump() == {
         "type": "SparseCategoricalCrossentropy",
         "from_logits": True,

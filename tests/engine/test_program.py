@@ -1,6 +1,7 @@
 """Programs: what a manifest says is what Keras has, and the same one each time."""
 
 import json
+import re
 from typing import Any, get_args
 
 import keras
@@ -13,8 +14,10 @@ from tests.engine.manifests import LAYERS, Document, classifier, manifest, model
 from trainyard.engine.objectives import loss_of, metric_of
 from trainyard.engine.program import Program, build, build_model
 from trainyard.protocol.manifest import Manifest, Model
+from trainyard.protocol.manifest.explaining import nearest
 from trainyard.protocol.manifest.layers import AnyLayer
 from trainyard.protocol.manifest.objectives import Loss, Metric
+from trainyard.protocol.manifest.optimizers import Optimizer, Schedule
 
 EXAMPLES = 3
 
@@ -239,9 +242,34 @@ def test_every_layer_of_the_whitelist_is_tried() -> None:
     assert {layer["type"] for _, _, layer in LAYERS} == kinds
 
 
-def whitelist() -> tuple[Any, ...]:
-    union, _ = get_args(AnyLayer)
+def whitelist(kinds: Any = AnyLayer) -> tuple[Any, ...]:
+    union, _ = get_args(kinds)
     return get_args(union)
+
+
+@pytest.mark.parametrize(
+    ("module", "kinds"),
+    [
+        (keras.layers, AnyLayer),
+        (keras.losses, Loss),
+        (keras.metrics, Metric),
+        (keras.optimizers, Optimizer),
+        (keras.optimizers.schedules, Schedule),
+    ],
+    ids=["layers", "losses", "metrics", "optimizers", "schedules"],
+)
+def test_of_all_that_keras_has_the_nearest_is_named(module: Any, kinds: Any) -> None:
+    """And not merely the list of what there is."""
+    known = [get_args(kind.model_fields["type"].annotation)[0] for kind in whitelist(kinds)]
+    theirs = {name for name, one in vars(module).items() if isinstance(one, type)}
+    assert set(known) <= theirs
+
+    told = {name: nearest(name, known) for name in theirs - {*known, "Reduction"}}
+
+    assert [name for name, text in told.items() if text.startswith("there are")] == []
+    named = re.findall(r"\b(?:use|mean) \W?([A-Z]\w+)", " ".join(told.values()))
+    assert named
+    assert set(named) <= set(known)
 
 
 @pytest.mark.parametrize(

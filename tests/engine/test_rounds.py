@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -367,6 +367,56 @@ class TestAbsences:
             0, start, deltas_sent([good.state, part.state], {good.delta.hash: good.delta})
         )
         assert Counters.of(merged).stop is Stop.NO
+
+
+class TestSchedule:
+    """By whole steps of the run, whoever was there for them."""
+
+    FALLING: ClassVar = {
+        "type": "PiecewiseConstantDecay",
+        # Of the last step of a rate: it falls after the first round.
+        "boundaries": [1],
+        "values": [0.1, 0.001],
+    }
+
+    @pytest.mark.parametrize("kind", ["SGD", "Adam"])
+    def test_worker_that_comes_late_has_the_rate_of_the_others(
+        self, open_rounds: Open, kind: str
+    ) -> None:
+        """And all else of its optimiser is as at the start, as if that rate were the only one."""
+        falling = open_rounds(rounds_of(optimizer={"type": kind, "learning_rate": self.FALLING}))
+        low = open_rounds(rounds_of(optimizer={"type": kind, "learning_rate": 0.001}))
+        globe = run_all(falling, absences={1: Absence.AWAY}).states[3]
+
+        late, one, early = (
+            training.local(Local(number, 1), state, None).delta
+            for training, number, state in (
+                (falling, 1, globe),
+                (low, 1, globe),
+                (falling, 0, falling.start()),
+            )
+        )
+
+        assert late is not None
+        assert late == one
+        assert early is not None
+        assert self.length(early) > 10 * self.length(late)
+
+    def test_worker_that_was_away_goes_on_at_the_step_of_the_run(self, open_rounds: Open) -> None:
+        manifest = rounds_of(optimizer={"type": "SGD", "learning_rate": self.FALLING})
+        training = open_rounds(manifest)
+
+        run = run_all(training, absences={4: Absence.AWAY})
+
+        last = run.states[8]
+        [count] = [one for name, one in last.tensors.items() if name.endswith(".iteration")]
+        # Its own: two steps of the first round and the one of the last.
+        assert int(count) == 3
+        assert wrong_segments(open_rounds(manifest, stranger=True), run) == []
+
+    @staticmethod
+    def length(delta: State) -> float:
+        return float(np.sqrt(sum(np.sum(np.square(one)) for one in delta.tensors.values())))
 
 
 def test_state_of_another_round_is_refused(open_rounds: Open) -> None:

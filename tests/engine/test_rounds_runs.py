@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 from hashlib import sha256
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 from typer.testing import CliRunner
 
 from tests.engine.nets import manifest_of, write_data
@@ -48,6 +50,7 @@ def rounds(local_steps: int = 20, workers: int = 2, **changes: Any) -> Manifest:
         until={"steps": ROUNDS * local_steps},
         steps_per_segment=local_steps,
         rounds={"local_steps": local_steps, "compression": "float16", **changes},
+        validation={"split": 0.25},
     )
 
 
@@ -125,6 +128,43 @@ def test_run_is_told_kept_and_found_again(
     assert [one.state for one in answers] == [entry.state for entry in journal.entries[1:]]
 
 
+def test_figures_of_the_run_and_of_each_worker_are_for_tensorboard(
+    undisturbed: tuple[Journal, list[Event]],
+) -> None:
+    journal, _ = undisturbed
+    steps = [20, 40, 60, 80, 100]
+    merges = [journal.entries[3 * number] for number in range(1, ROUNDS + 1)]
+    val_loss = {one.validated[-1].step + 1: one.validated[-1].loss for one in merges}
+    assert list(val_loss) == steps
+
+    for slot in range(2):
+        shown = scalars_in(journal.folder / "peers" / str(slot) / "tensorboard")
+        parts = [journal.entries[3 * number + 1 + slot].trained for number in range(ROUNDS)]
+        losses = [one.loss for one in parts if one is not None]
+        assert shown["loss"] == pytest.approx(dict(zip(steps, losses, strict=True)))
+        assert shown["val_loss"] == pytest.approx(val_loss)
+        assert list(shown["val_accuracy"]) == list(shown["examples_per_s"]) == steps
+    # The run as one, where runs of all modes have theirs.
+    shown = scalars_in(journal.folder / "tensorboard")
+    losses = [one.trained.loss for one in merges if one.trained is not None]
+    assert shown["loss"] == pytest.approx(dict(zip(steps, losses, strict=True)))
+    assert shown["val_loss"] == pytest.approx(val_loss)
+    slowest = max(journal.entries[number].train_s for number in (1, 2))
+    assert shown["examples_per_s"][20] == pytest.approx(20 * 24 / slowest)
+    joules = [one.energy.joules for one in journal.entries[1:3] if one.energy]
+    assert shown["energy_j_estimated"][20] == pytest.approx(sum(joules))
+
+
+def scalars_in(folder: Path) -> dict[str, dict[int, Any]]:
+    """By name and step."""
+    found: dict[str, dict[int, Any]] = {}
+    for path in folder.iterdir():
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                found.setdefault(value.tag, {})[event.step] = value.simple_value
+    return found
+
+
 def test_lost_worker_is_left_out_and_recorded(files: Files, tmp_path: Path) -> None:
     watch = Signalling(signal.SIGKILL)
 
@@ -200,6 +240,21 @@ def test_straggler_is_left_out_after_the_deadline(files: Files, tmp_path: Path) 
     found = absences(journal)
     assert Absence.LATE in found.values()
     assert [one.reason for one in watch.left_out][:1] == ["it was not done by the deadline"]
+    assert_found_again(journal, files)
+
+
+def test_worker_that_stands_still_is_started_anew_where_all_are_needed(
+    files: Files, tmp_path: Path
+) -> None:
+    """Without a deadline, and with a quorum of all, nobody could go on."""
+    watch = Signalling(signal.SIGSTOP)
+
+    journal = run_local(rounds(LONG, quorum=2), files, tmp_path, watch, stall_s=5)
+
+    [restart] = [event for event in watch.events if isinstance(event, Restarted)]
+    assert restart.slot == 1
+    assert re.fullmatch(r"worker 1 said nothing for \d+ s", restart.reason)
+    assert absences(journal) == {}
     assert_found_again(journal, files)
 
 

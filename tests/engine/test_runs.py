@@ -12,16 +12,21 @@ import pytest
 from tests.engine.nets import manifest_of, write_data
 from trainyard.engine.auditing import audit
 from trainyard.engine.counting import Stop
+from trainyard.engine.data import open_folder
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Ended, Event, Finished, Restarted, Started
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.material import Files
+from trainyard.engine.program import build
+from trainyard.engine.training import Material, Training
+from trainyard.engine.worker import Job, work
 from trainyard.protocol.manifest import Manifest
 
 # A run of a manifest that has ended, in a folder.
 Finish = Callable[[Manifest, Path], Journal]
+Run = Callable[[Manifest, Files, Path], Journal]
 
 # Steps enough that a worker is still at them when somebody gets round to killing it.
 LONG = 120
@@ -32,6 +37,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return write_data(tmp_path_factory.mktemp("data"))
 
 
+def run_here(manifest: Manifest, files: Files, folder: Path) -> Journal:
+    """What a worker alone does, in this process: another would start longer than it computes."""
+    Journal.open(folder, manifest.canonical)
+    work(Job(manifest=folder / "manifest.json", folder=folder, train=files.train))
+    return Journal.read(folder)
+
+
+def training_here(manifest: Manifest, files: Files) -> Training:
+    """What computes any segment of a manifest, those of a cluster too."""
+    return Training(
+        manifest, build(manifest), Material(open_folder(manifest.data.train, files.train))
+    )
+
+
 @pytest.fixture(scope="module")
 def finished(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Finish:
     """Runs that tests begin with: each is run once, and a test gets a copy that it may change."""
@@ -39,8 +58,9 @@ def finished(files: Files, tmp_path_factory: pytest.TempPathFactory) -> Finish:
 
     def finish(manifest: Manifest, folder: Path) -> Journal:
         if manifest.canonical not in runs:
-            run = run_local(manifest, files, tmp_path_factory.mktemp("finished"))
-            runs[manifest.canonical] = run.folder
+            run: Run = run_here if manifest.training.workers == 1 else run_local
+            journal = run(manifest, files, tmp_path_factory.mktemp("finished"))
+            runs[manifest.canonical] = journal.folder
         shutil.copytree(runs[manifest.canonical], folder, dirs_exist_ok=True)
         return Journal.read(folder)
 
@@ -113,11 +133,11 @@ def test_finished_run_is_not_run_again(files: Files, finished: Finish, tmp_path:
     assert not [event for event in events if isinstance(event, Finished)]
 
 
-@pytest.mark.parametrize("kept", [0, 1, 3, 4])
+@pytest.mark.parametrize("kept", range(6))
 def test_run_goes_on_from_every_segment(
     files: Files, finished: Finish, tmp_path: Path, kept: int
 ) -> None:
-    """Whatever a crash leaves of the rest: half a line, half a state."""
+    """Whatever a crash leaves of the rest: half a line, half a state. Once in its own process."""
     manifest = manifest_of("batch_norm")
     whole = finished(manifest, tmp_path)
     root = whole.trace.root
@@ -125,14 +145,16 @@ def test_run_goes_on_from_every_segment(
     journal.rewind(kept)
     with (tmp_path / "journal.jsonl").open("ab") as file:
         file.write(b'{"number":')
-    whole.path_of(min(kept + 1, 4)).write_bytes(b"half")
+    # The next one to be written; of a run that has all of them, the last.
+    whole.path_of(min(kept, 4)).write_bytes(b"half")
 
-    assert run_local(manifest, files, tmp_path).trace.root == root
+    run: Run = run_local if kept == 2 else run_here
+    assert run(manifest, files, tmp_path).trace.root == root
 
 
 def test_run_that_was_over_goes_on_with_the_file_of_its_end(files: Files, tmp_path: Path) -> None:
     manifest = manifest_of("mlp", optimizer={"type": "SGD", "learning_rate": 1e30})
-    whole = run_local(manifest, files, tmp_path)
+    whole = run_here(manifest, files, tmp_path)
     Journal.open(tmp_path, manifest.canonical).rewind(3)
     whole.path_of(3).unlink()
     whole.path_of(4).unlink()
@@ -160,7 +182,7 @@ def test_damaged_state_is_computed_again(files: Files, finished: Finish, tmp_pat
 
 def test_killed_worker_is_started_anew(files: Files, tmp_path: Path) -> None:
     manifest = manifest_of("batch_norm", until={"steps": LONG})
-    undisturbed = run_local(manifest, files, tmp_path / "undisturbed")
+    undisturbed = run_here(manifest, files, tmp_path / "undisturbed")
     events: list[Event] = []
     kill = killing(0, 2)
 
@@ -203,28 +225,32 @@ def test_label_of_no_class_fails_at_once(tmp_path: Path) -> None:
     assert not [event for event in events if isinstance(event, Restarted)]
 
 
-@pytest.mark.parametrize("slot", [0, 1], ids=["leader", "peer"])
-def test_cluster_outlives_the_loss_of_a_worker(files: Files, tmp_path: Path, slot: int) -> None:
+def test_cluster_outlives_the_loss_of_its_leader_and_of_a_peer(
+    files: Files, tmp_path: Path
+) -> None:
     """And what it computes is what one process computes that plays all of them."""
     manifest = manifest_of("batch_norm", workers=2, until={"steps": LONG})
     events: list[Event] = []
-    kill = killing(slot, 3)
+    kills = killing(0, 3), killing(1, 10)
 
     def on_event(event: Event) -> None:
         events.append(event)
-        kill(event)
+        for kill in kills:
+            kill(event)
 
     journal = run_local(manifest, files, tmp_path, on_event)
 
-    [restart] = [event for event in events if isinstance(event, Restarted)]
-    assert restart.kept >= 3
+    restarts = [event.kept for event in events if isinstance(event, Restarted)]
+    assert len(restarts) == 2
+    assert restarts[0] >= 3
+    assert restarts[1] >= 10
     assert [event.root for event in events if isinstance(event, Ended)] == [
         journal.trace.root.hex()
     ] * 2
-    found = audit(tmp_path, files, range(0, LONG // 3, 7))
-    assert [answer.state for answer in found.answers] == [
-        entry.state for entry in journal.entries[1::7]
-    ]
+    alone = training_here(manifest, files)
+    for segment in range(0, LONG // 3, 7):
+        found = alone.run(segment, journal.state(segment)).state
+        assert found.hash.hex() == journal.entries[segment + 1].state
 
 
 def test_cluster_that_stands_still_is_started_anew(files: Files, tmp_path: Path) -> None:
@@ -264,8 +290,7 @@ def test_worker_without_a_journal_takes_another_ones(
 
 
 def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path) -> None:
-    manifest = manifest_of("lenet")
-    journal = run_local(manifest, files, tmp_path)
+    journal = run_here(manifest_of("lenet"), files, tmp_path)
     wrong = journal.state(2)
     kernel = wrong.tensors["weights/out/kernel"].copy()
     kernel[0, 0] += 1e-7
@@ -291,10 +316,10 @@ def test_auditor_finds_the_segment_that_was_made_up(files: Files, tmp_path: Path
 
 def test_auditor_begins_with_the_manifest_alone(files: Files, tmp_path: Path) -> None:
     """A run of other first weights is consistent in itself, and no run of this manifest."""
-    other = run_local(manifest_of("mlp", seed=99), files, tmp_path / "other").state(0)
+    other = training_here(manifest_of("mlp", seed=99), files).start()
     journal = Journal.open(tmp_path / "run", manifest_of("mlp").canonical)
     journal.append(Entry(number=0, state=other.hash.hex(), step=0), other)
-    forged = run_local(manifest_of("mlp"), files, tmp_path / "run")
+    forged = run_here(manifest_of("mlp"), files, tmp_path / "run")
 
     found = audit(tmp_path / "run", files, range(4))
 

@@ -217,6 +217,19 @@ def figures_of(training: Training, held_out: bool) -> Figures:
     return training.evaluate(training.start(), source, training._material.train)
 
 
+def test_targets_of_another_shape_are_tried_too(open_training: Open, tmp_path: Path) -> None:
+    """A test may have its labels as a column where training has them as numbers."""
+    training = open_training(manifest_of("mlp", validation={"split": 0.25}))
+    write_data(tmp_path)
+    data = training.manifest.data.train
+    plain = training.evaluate(training.start(), data, open_folder(data, tmp_path))
+    np.save(tmp_path / "label.npy", np.load(tmp_path / "label.npy")[:, None])
+    label = data.features["label"].model_copy(update={"shape": (1,)})
+    column = data.model_copy(update={"features": {**data.features, "label": label}})
+
+    assert training.evaluate(training.start(), column, open_folder(column, tmp_path)) == plain
+
+
 def other(**changes: Any) -> Manifest:
     return manifest_of("batch_norm", **changes)
 

@@ -1,5 +1,6 @@
 """Records by number: what comes back, from where, and at what cost."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.names import ContentPath
 from trainyard.datasets import add_arrays, open_shards, write_shards
+from trainyard.datasets.index import INDEX_NAME, OFFSETS_NAME, Index
 from trainyard.engine.data import Data, open_data, open_folder, prefetch
 from trainyard.engine.errors import CorruptDataError, DataError, DataMismatchError
 from trainyard.engine.order import Numbers, Order
@@ -335,12 +337,26 @@ print(data.in_memory, total, peak() - before)
 """
 
 
-@pytest.mark.parametrize(("kind", "count"), [("npz", 80_000), ("tfrecord", 1_600)])
-def test_set_larger_than_memory_is_streamed(
-    content: Content, tmp_path: Path, kind: str, count: int
-) -> None:
-    """5 GB and 100 MB, of which 64 MB may be taken."""
+def repeat_shards(folder: Path, times: int) -> None:
+    """Make the set so many times as large; each shard has as many names, and one file."""
+    index = Index.decode((folder / INDEX_NAME).read_bytes(), "the set")
+    shards = []
+    for number in range(times):
+        for shard in index.shards:
+            named = shard.model_copy(update={"name": f"{number}-{shard.name}"})
+            os.link(folder / shard.name, folder / named.name)
+            offsets = folder / OFFSETS_NAME
+            os.link(offsets / shard.offsets_name, offsets / named.offsets_name)
+            shards.append(named)
+    larger = {"records": times * index.records, "shards": tuple(shards)}
+    (folder / INDEX_NAME).write_bytes(index.model_copy(update=larger).encode())
+
+
+@pytest.mark.parametrize("kind", ["npz", "tfrecord"])
+def test_set_larger_than_memory_is_streamed(content: Content, tmp_path: Path, kind: str) -> None:
+    """5 GB, of which 64 MB may be taken."""
     folder = tmp_path / "set"
+    count, times = (80_000, 1) if kind == "npz" else (1_600, 50)
     arrays: Arrays = {
         "image": np.broadcast_to(np.uint8(1), (count, 64 << 10)),
         "label": np.arange(count),
@@ -353,15 +369,16 @@ def test_set_larger_than_memory_is_streamed(
         ).flush()
         np.save(folder / "label.npy", arrays["label"])
     else:
-        save_shards(content, folder, arrays)
+        repeat_shards(save_shards(content, folder, arrays), times)
+    source = source_of(kind, arrays, records=times * count)
 
     done = subprocess.run(
-        [sys.executable, "-c", STREAM, source_of(kind, arrays).model_dump_json(), str(folder)],
+        [sys.executable, "-c", STREAM, source.model_dump_json(), str(folder)],
         capture_output=True,
         text=True,
         check=True,
     )
 
     in_memory, total, grown_mb = done.stdout.split()
-    assert (in_memory, int(total)) == ("False", count * (count - 1) // 2)
+    assert (in_memory, int(total)) == ("False", times * (count * (count - 1) // 2))
     assert int(grown_mb) < 64

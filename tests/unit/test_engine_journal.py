@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 from tests.engine.nets import manifest_of
+from trainyard.engine import journal as journal_module
+from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Finished, read_event
-from trainyard.engine.journal import RUN_LOCK, Entry, Journal, Measured, held
+from trainyard.engine.journal import RUN_LOCK, Entry, Journal, Measured, Validated, held
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 from trainyard.engine.state import State
 from trainyard.engine.supervisor import align
 from trainyard.engine.worker import Job
+from trainyard.protocol.manifest.training import MOST_SEGMENTS
 
 
 def state(number: int) -> State:
@@ -47,6 +50,26 @@ def test_figures_of_all_kinds_are_read_again(tmp_path: Path, loss: float) -> Non
     for one in (found.trained, told.entry.trained):
         assert one is not None
         assert repr((one.loss, one.metrics)) == repr((loss, {"m": loss}))
+
+
+def test_longest_run_has_a_journal_that_is_read() -> None:
+    """With sixteen metrics and an evaluation in each segment, and no number is a short one."""
+    loss = -1 / 3e100
+    metrics = {f"metric_{number:09}": loss for number in range(16)}
+    trained = Measured(loss=loss, metrics=metrics, examples=10**15)
+    line = Entry(
+        number=MOST_SEGMENTS,
+        state="f" * 64,
+        step=10**9,
+        trained=trained,
+        validated=(Validated(**trained.model_dump(), epoch=10**9, step=10**9),),
+        train_s=1e5 / 3,
+        trace_s=1e5 / 3,
+        sent_bytes=10**15,
+        energy=Energy(joules=1e9 / 3, by="default"),
+    ).model_dump_json()
+
+    assert (MOST_SEGMENTS + 1) * (len(line) + 1) < journal_module._MOST_BYTES
 
 
 @pytest.mark.parametrize("rest", [b"", b"{", b"[]\n", b'{"number": 7}\n', b"\xff\n"])

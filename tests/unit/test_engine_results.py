@@ -5,24 +5,29 @@ import pytest
 from tests.engine.nets import manifest_of
 from trainyard.cli.engine import _verdicts
 from trainyard.engine.errors import OtherRunError
-from trainyard.engine.results import Asked, Audit, Verdict, ended_by
+from trainyard.engine.results import Asked, Audit, Verdict, looked_at_for
 
 
 @pytest.mark.parametrize(
     ("states", "segment", "made_by"),
     [
-        ("abcde", 3, {2}),
+        ("abcde", 3, {2, 0}),
         # What repeats an end was made by what first came to it, whatever follows.
         ("abccc", 3, {1}),
-        ("abcccde", 4, {1}),
+        ("abccc", 2, {1, 0}),
+        ("abcccde", 4, {1, 0}),
         ("aaaaa", 2, {0}),
         ("abcde", 0, {0}),
+        # Each of those before the end is looked at for some segment after it.
+        ("abcdeeee", 4, {3, 0}),
+        ("abcdeeee", 5, {3, 1}),
+        ("abcdeeee", 6, {3, 2}),
     ],
 )
 def test_end_is_made_by_the_segment_that_first_came_to_it(
     states: str, segment: int, made_by: set[int]
 ) -> None:
-    assert ended_by(manifest_of("mlp").plan, states, segment) == made_by
+    assert looked_at_for(manifest_of("mlp").plan, states, segment) == made_by
 
 
 # Two workers: each round is two parts and a merge.
@@ -34,18 +39,19 @@ ROUNDS = manifest_of(
 @pytest.mark.parametrize(
     ("states", "segment", "made_by"),
     [
-        ("0abCdeFghIjkL", 11, {6, 7, 8}),
+        ("0abCdeFghIjkL", 11, {6, 7, 8, 2}),
         ("0abCdeFghIjkL", 3, {0, 1, 2}),
         ("0abCdeFxxFxxF", 11, {3, 4, 5}),
+        ("0abCdeFxxFxxF", 7, {3, 4, 5, 1}),
         ("0xx0xx0xx0xx0", 9, {0, 1, 2}),
         # As far as a run in a folder has come.
-        ("0abCdeFx", 6, {3, 4, 5}),
+        ("0abCdeFx", 6, {3, 4, 5, 0}),
     ],
 )
 def test_end_of_rounds_is_made_by_a_merge_and_its_parts(
     states: str, segment: int, made_by: set[int]
 ) -> None:
-    assert ended_by(ROUNDS.plan, states, segment) == made_by
+    assert looked_at_for(ROUNDS.plan, states, segment) == made_by
 
 
 RIGHT = Verdict(0, "segment 0", "a", "a", 1.0)
@@ -74,7 +80,7 @@ UNSIGNED = Verdict(1, "segment 1", "a", "a", 1.0, unsigned="no offer is here")
 def test_other_bits_of_another_class_prove_nothing(
     verdict: Verdict, own_class: str | None, is_open: bool
 ) -> None:
-    audit = Audit("m", "r", "s", "s", (RIGHT, verdict), "x", own_class)
+    audit = Audit("m", "r", "s", "s", (RIGHT, verdict), (), "x", own_class)
 
     *_, last = _verdicts(audit)
 

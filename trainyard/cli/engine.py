@@ -1,7 +1,6 @@
 """`trainyard engine` and `trainyard audit`: runs without a chain, and checks of anybody's."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +10,10 @@ import typer
 from trainyard.cli.failing import WrongUseError
 from trainyard.cli.place import Place, at_place
 from trainyard.cli.scores import NOT_REPLAYABLE, audit_score, figures_text, score_text
+from trainyard.cli.watching import watching
 
 if TYPE_CHECKING:
-    from trainyard.engine.events import Event
-    from trainyard.engine.journal import Entry, Measured
+    from trainyard.engine.journal import Entry
     from trainyard.engine.results import Audit
     from trainyard.protocol.manifest import Manifest
 
@@ -45,6 +44,20 @@ def run(
         typer.Option(min=1, help="In sync, async: after how long without a step all start anew."),
     ] = 1800.0,
     folder: Folder = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A copy of the training records, a folder or an .npz file, instead of fetching "
+            "them; it must be what the manifest names.",
+            exists=True,
+        ),
+    ] = None,
+    validation_data: Annotated[
+        Path | None, typer.Option(help="The same for validation.", exists=True)
+    ] = None,
+    test_data: Annotated[
+        Path | None, typer.Option(help="The same for the test at the end.", exists=True)
+    ] = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Add the finished run to the store, to be checked.")
     ] = False,
@@ -56,7 +69,7 @@ def run(
     """
     from trainyard.engine.costs import Costs
     from trainyard.engine.launching import run_local
-    from trainyard.engine.material import fetch_files
+    from trainyard.engine.material import Own, fetch_files
     from trainyard.engine.publishing import publish as publish_run
     from trainyard.engine.scoring import Score, is_scored
 
@@ -64,12 +77,12 @@ def run(
     folder = folder or _RUNS / wanted.digest.hex()[:16]
     with place.content() as content:
         with place.output.progress("fetching") as bar:
-            files = fetch_files(wanted, content, folder / "files", progress=bar)
-        with _watching(place, wanted) as watch:
+            own = Own(data, validation_data, test_data)
+            files = fetch_files(wanted, content, folder / "files", own=own, progress=bar)
+        with watching(place.output, wanted) as watch:
             journal = run_local(
                 wanted, files, folder, watch, deadline_s=deadline_s, stall_s=stall_s
             )
-            tested = watch.tested
         cid = None
         if publish:
             with place.output.progress("publishing") as bar:
@@ -88,7 +101,9 @@ def run(
         "sent_bytes": costs.sent_bytes,
         "energy_j_estimated": costs.energy_j,
         "energy_estimated_by": list(costs.energy_by),
-        "tested": None if tested is None else tested.model_dump(mode="json"),
+        "restarts": watch.restarts,
+        "lost_s": watch.lost_s,
+        "tested": None if watch.tested is None else watch.tested.model_dump(mode="json"),
         "replayable": score is None,
         "score": score,
         "states": [entry.model_dump(mode="json") for entry in journal.entries],
@@ -230,6 +245,9 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     if document["stopped"] != "no":
         yield f"stopped   {document['stopped']}"
     yield f"time      {document['train_s']:.1f} s, and {document['trace_s']:.2f} s for the trace"
+    if document["restarts"]:
+        times = "time" if document["restarts"] == 1 else "times"
+        yield f"lost      {document['lost_s']:.1f} s, started anew {document['restarts']} {times}"
     if document["sent_bytes"]:
         yield f"sent      {document['sent_bytes']:,} bytes between workers"
     if document["energy_j_estimated"] is not None:
@@ -242,74 +260,3 @@ def _report(document: dict[str, Any], entries: list["Entry"]) -> Iterator[str]:
     yield f"folder    {document['folder']}"
     if document["cid"]:
         yield f"published {document['cid']}"
-
-
-class _Watch:
-    """Follows a run: tells of trouble, remembers the test, and shows the rest."""
-
-    def __init__(
-        self,
-        place: Place,
-        manifest: "Manifest",
-        show: "Callable[[Event], None] | None" = None,
-    ) -> None:
-        self._place, self._manifest, self._show = place, manifest, show
-        self.tested: Measured | None = None
-
-    def __call__(self, event: "Event") -> None:
-        from trainyard.engine.events import Ended, LeftOut, Restarted
-
-        tell = self._place.output.tell
-        if isinstance(event, LeftOut):
-            tell(f"round {event.round} goes on without worker {event.slot}: {event.reason}")
-        elif isinstance(event, Restarted) and (event.alone or self._manifest.training.rounds):
-            tell(f"{event.reason}; it is back after {event.lost_s:.1f} s")
-        elif isinstance(event, Restarted):
-            tell(
-                f"{event.reason}; all went on from segment {max(event.kept - 1, 0)}, "
-                f"{event.lost_s:.1f} s lost"
-            )
-        # In rounds it is whichever worker was there at the end.
-        if isinstance(event, Ended) and event.tested is not None:
-            self.tested = event.tested
-        if self._show is not None:
-            self._show(event)
-
-
-@contextmanager
-def _watching(place: Place, manifest: "Manifest") -> Iterator[_Watch]:
-    """A bar that shows how far training is, where somebody looks at it."""
-    import sys
-
-    from trainyard.engine.events import Finished, Stepped
-
-    if place.output.as_json or not sys.stderr.isatty():
-        yield _Watch(place, manifest)
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("training", total=manifest.plan.steps, figures="")
-
-        def show(event: "Event") -> None:
-            if event.slot == 0 and isinstance(event, Stepped):
-                figures = f"loss {event.loss:.4f}, {event.examples_per_s:,.0f} examples/s"
-                bars.update(task, completed=event.step + 1, figures=figures)
-            if event.slot == 0 and isinstance(event, Finished):
-                bars.update(task, completed=event.entry.step)
-
-        yield _Watch(place, manifest, show)

@@ -73,15 +73,32 @@ def make_part(module: str, part: BaseModel, seed: int, layer: str, use: str) -> 
     return kind(**fields)
 
 
-def make_optimizer(optimizer: Optimizer) -> Any:
+class ShiftedSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+    """A schedule that is `shift` steps further than its optimiser has counted.
+
+    The optimiser's own count stays what it is: by it Adam knows how much it has seen.
+    """
+
+    def __init__(self, schedule: Any) -> None:
+        super().__init__()
+        self.shift = keras.Variable(0, dtype="int64", trainable=False, name="shift")
+        self._schedule = schedule
+
+    def __call__(self, step: Any) -> Any:
+        return self._schedule(step + self.shift)
+
+
+def make_optimizer(optimizer: Optimizer, *, shifts: bool = False) -> Any:
+    """The optimiser; if it `shifts`, with a schedule that can be set to any step."""
     fields = dict(_values(optimizer))
     kind = getattr(keras.optimizers, fields.pop("type"))
     rate = fields["learning_rate"]
     if isinstance(rate, BaseModel):
         schedule = {**_values(rate)}
-        fields["learning_rate"] = getattr(keras.optimizers.schedules, schedule.pop("type"))(
+        made = getattr(keras.optimizers.schedules, schedule.pop("type"))(
             **{name: _plain(value) for name, value in schedule.items()}
         )
+        fields["learning_rate"] = ShiftedSchedule(made) if shifts else made
     return kind(**fields)
 
 

@@ -22,6 +22,7 @@ from trainyard.engine.events import (
     Offered,
     Restarted,
     Started,
+    Stepped,
     tell,
 )
 from trainyard.engine.exchange import End, Exchange
@@ -29,7 +30,8 @@ from trainyard.engine.journal import Journal, held
 from trainyard.engine.leaves import Absence
 from trainyard.engine.merging import quorum_of
 from trainyard.engine.round_log import RoundLog
-from trainyard.engine.supervisor import MOST_LOSSES
+from trainyard.engine.silence import Silence
+from trainyard.engine.supervisor import DEFAULT_STALL_S, MOST_LOSSES
 from trainyard.engine.tested import keep_tested, read_tested
 from trainyard.engine.worker import MODEL, Job
 from trainyard.protocol.manifest import Manifest
@@ -37,7 +39,9 @@ from trainyard.protocol.manifest import Manifest
 _REASONS = {Absence.AWAY: "it was not there", Absence.LATE: "it was not done by the deadline"}
 
 
-def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> None:
+def coordinate(
+    jobs: tuple[Job, ...], run: Path, deadline_s: float | None, stall_s: float | None = None
+) -> None:
     """Run all rounds to the end, or go on with those that `run` holds."""
     data = jobs[0].manifest.read_bytes()
     if jobs[0].exchange is None:
@@ -52,7 +56,8 @@ def coordinate(jobs: tuple[Job, ...], run: Path, deadline_s: float | None) -> No
             tell(Ended(root=log.root, tested=tested))
             return
         with Crew(jobs) as crew:
-            ended = Coordinator(log, exchange, crew, Deadline(deadline_s)).lead()
+            deadline, silence = Deadline(deadline_s), Silence(stall_s, DEFAULT_STALL_S)
+            ended = Coordinator(log, exchange, crew, deadline, silence=silence).lead()
         if ended.tested is not None:
             keep_tested(run, ended.tested)
         (jobs[ended.slot].folder / MODEL).replace(run / MODEL)
@@ -74,6 +79,7 @@ class Coordinator:
         crew: Members,
         deadline: Deadline,
         *,
+        silence: Silence | None = None,
         tell: Callable[[Event], None] = tell,
         most_losses: int | None = MOST_LOSSES,
         finisher: int | None = None,
@@ -87,6 +93,7 @@ class Coordinator:
         self._workers = log.plan.workers
         self._quorum = quorum_of(log.manifest)
         self._deadline = deadline
+        self._silence = silence or Silence(None, 0.0)
         self._opened_at = time.monotonic()
         # What the slowest part of a round so far took, with all that came before it was here.
         self._longest_s: float | None = None
@@ -107,18 +114,23 @@ class Coordinator:
     def lead(self) -> Ended:
         """Hear the workers, and after each word do all that can be done."""
         for slot in range(self._workers):
-            self._crew.start(slot)
+            self._start(slot)
             self._there.add(slot)
         if self._log.has_begun:
             self._open_round()
         while True:
-            for heard in self._crew.listen(self._patience_s()):
+            for heard in self._crew.listen(self._listen_s()):
                 if isinstance(heard, Ended) and self._is_end(heard):
                     return heard
                 if isinstance(heard, Lost):
                     self._replace(heard)
                 else:
+                    is_step = isinstance(heard, Stepped | Offered)
+                    self._silence.hear(heard.slot, time.monotonic(), is_step=is_step)
                     self._hear(heard)
+            for slot, silent_s in self._silence.over(self._awaited, time.monotonic()).items():
+                self._crew.dismiss(slot)
+                self._replace(Lost(slot, f"worker {slot} said nothing for {silent_s:.0f} s"))
             while self._advance():
                 pass
 
@@ -315,12 +327,31 @@ class Coordinator:
         self._losses[lost.slot] += 1
         self._lost_at[lost.slot] = time.monotonic(), lost.reason
         if self._most_losses is None or self._losses[lost.slot] < self._most_losses:
-            self._crew.start(lost.slot)
+            self._start(lost.slot)
         elif len(self._crew.slots) < self._quorum:
             raise RunError(
                 f"{len(self._crew.slots)} workers are left, and a round needs {self._quorum}; the "
                 f"others were lost {self._most_losses} times without a part between: {lost.reason}"
             )
+
+    def _start(self, slot: int) -> None:
+        self._crew.start(slot)
+        self._silence.start(slot, time.monotonic())
+
+    @property
+    def _awaited(self) -> set[int]:
+        """Whose turn it is: to show a first state, to do a part, to merge, or to end the run."""
+        log = self._log
+        if log.is_complete:
+            return set() if self._end is None else {self._end.slot} & self._crew.slots
+        is_at_parts = log.has_begun and log.merged is None
+        return self._crew.slots - (self._offered if is_at_parts else set())
+
+    def _listen_s(self) -> float | None:
+        """Until a deadline, or until somebody has been silent for too long."""
+        silent_s = self._silence.left_s(self._awaited, time.monotonic())
+        limits = [one for one in (self._patience_s(), silent_s) if one is not None]
+        return min(limits, default=None)
 
     def _patience_s(self) -> float | None:
         """How long the others are still waited for; None for however long it takes."""

@@ -21,7 +21,8 @@ class Evaluator:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._measure: Any = None
+        # By shapes and types of an example: those of the test may be others than in training.
+        self._functions: dict[Any, Any] = {}
 
     def evaluate(self, source: Source, data: Data, numbers: Iterable[Numbers]) -> Figures:
         total = np.zeros(len(self._program.metrics) + 2)
@@ -29,9 +30,8 @@ class Evaluator:
         with closing(prefetch(data, numbers)) as batches:
             for batch in batches:
                 piece = piece_of(source, batch)
-                if self._measure is None:
-                    self._measure = self._function(piece)
-                sums = self._measure(list(piece.inputs), piece.target, piece.weight)
+                measure = self._function(piece)
+                sums = measure(list(piece.inputs), piece.target, piece.weight)
                 # Sums of sums are kept by the host in double precision, in one fixed order.
                 total += sums.numpy().astype(np.float64)
                 examples += len(piece.target)
@@ -45,8 +45,14 @@ class Evaluator:
         def spec(values: npt.NDArray[Any]) -> Any:
             return tf.TensorSpec([None, *values.shape[1:]], values.dtype)
 
-        signature = [[spec(one) for one in piece.inputs], spec(piece.target), spec(piece.weight)]
-        return tf.function(self._sums, autograph=False, input_signature=signature)
+        inputs = tuple(spec(one) for one in piece.inputs)
+        key = inputs, spec(piece.target)
+        if key not in self._functions:
+            signature = [list(inputs), spec(piece.target), spec(piece.weight)]
+            self._functions[key] = tf.function(
+                self._sums, autograph=False, input_signature=signature
+            )
+        return self._functions[key]
 
     def _sums(self, inputs: Any, target: Any, weight: Any) -> Any:
         program = self._program

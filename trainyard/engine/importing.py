@@ -54,6 +54,20 @@ def model_of(model: Any) -> Model:
         raise explain(Model, error) from None
 
 
+def layers_named(model: Any, prefix: str = "") -> dict[str, Any]:
+    """The layers of a model that `model_of` took, by their names in the manifest."""
+    named: dict[str, Any] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.InputLayer):
+            continue
+        name = _name(prefix, layer.name)
+        if isinstance(layer, keras.Model):
+            named |= layers_named(layer, f"{name}_")
+        else:
+            named[name] = layer
+    return named
+
+
 def training_of(model: Any) -> dict[str, Any]:
     """What a compiled model is trained with: `optimizer`, `loss` and `metrics` of a manifest."""
     if not getattr(model, "compiled", False) or model.loss is None:
@@ -69,7 +83,8 @@ def training_of(model: Any) -> dict[str, Any]:
             kind = _ACCURACIES.get(loss["type"])
             if kind is None:
                 raise ModelImportError(f"there is no accuracy for {loss['type']}; remove it")
-            metrics.append({"type": kind})
+            # Under the name that Keras' own reports have for it.
+            metrics.append({"type": kind, "name": given})
         else:
             metrics.append(objective_of(given, keras.metrics))
     document = {"optimizer": optimizer_of(model.optimizer), "loss": loss, "metrics": metrics}

@@ -24,7 +24,8 @@ from trainyard.protocol.trace import Trace
 _MANIFEST, _JOURNAL, _STATES, _LOCK = "manifest.json", "journal.jsonl", "states", "lock"
 # Held by whoever runs all workers, each of which holds the lock of its own folder.
 RUN_LOCK = "run.lock"
-# No run's journal comes near it; what is larger was written by somebody else.
+# Over 2 KB for each state of the longest run that a manifest may ask for; what is larger was
+# written by somebody else.
 _MOST_BYTES = 256 << 20
 _MOST_DIGITS = 20
 # Entries may be a stranger's: a number that no counter holds is none.

@@ -55,9 +55,9 @@ def run_local(
 
     Returns the journal of the run. If this process is killed, the same call goes on from the last
     finished segment. In mode rounds, `deadline_s` after one worker is done with a round those that
-    are not are left out of it; without, all are waited for that are not lost. In mode sync, workers
-    that say nothing for `stall_s` are started anew, and in mode async all are if the leader says
-    nothing. `pinned` gives each worker one core of its own, as far as there are any.
+    are not are left out of it; without, all are waited for that are not lost. Who says nothing for
+    `stall_s` is started anew; in mode sync with all others, and in mode async all are if the leader
+    says nothing. `pinned` gives each worker one core of its own, as far as there are any.
     """
     folder = folder.resolve()
     with held(folder, RUN_LOCK):

@@ -22,18 +22,29 @@ def metric_of(metric: Metric) -> Objective:
     return lambda target, output: _per_example(function(*_aligned(metric.sparse, target, output)))
 
 
-def class_weight_of(weights: dict[str, float] | None, classes: int, sparse: bool) -> Any:
+def class_weight_of(weights: dict[str, float] | None, classes: int, loss: Loss) -> Any:
     """A function from targets to the weight of each example's class, or None."""
     if weights is None:
         return None
     table = tf.constant([weights.get(str(label), 1.0) for label in range(classes)], tf.float32)
 
     def weigh(target: Any) -> Any:
-        if sparse:
+        if loss.type == "BinaryCrossentropy":
+            return _weigh_binary(table, target)
+        if loss.sparse:
             return tf.gather(table, tf.reshape(target, [-1]))
         return tf.gather(table, tf.argmax(target, axis=-1))
 
     return weigh
+
+
+def _weigh_binary(table: Any, target: Any) -> Any:
+    """As Keras weighs: by the nearest class, of two as near by the even one; 1 by any other."""
+    label = tf.round(tf.cast(tf.reshape(target, [-1]), tf.float32))
+    weights = tf.ones_like(label)
+    for number, weight in enumerate(tf.unstack(table)):
+        weights = tf.where(tf.equal(label, float(number)), weight, weights)
+    return weights
 
 
 def _function(objective: Loss | Metric) -> Objective:

@@ -7,7 +7,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from trainyard.engine.building import call_layer, make_layer, make_optimizer, settle_weights
+from trainyard.engine.building import (
+    ShiftedSchedule,
+    call_layer,
+    make_layer,
+    make_optimizer,
+    settle_weights,
+)
 from trainyard.engine.errors import RunError
 from trainyard.engine.objectives import Objective, class_weight_of, loss_of, metric_of
 from trainyard.protocol.manifest import Manifest, Model
@@ -51,6 +57,15 @@ class Program:
         """Tensors in the order of the model's inputs, in the form that the model takes."""
         return tensors if len(tensors) > 1 else tensors[0]
 
+    def schedule_from(self, step: int) -> None:
+        """Let the schedule of the learning rate, if there is one, go on from `step` of the run.
+
+        For who has not taken all steps before it, as some workers of rounds have not.
+        """
+        schedule = self.optimizer._learning_rate
+        if isinstance(schedule, ShiftedSchedule):
+            schedule.shift.assign(step - self.optimizer.iterations)
+
     def weigh(self, target: Any, weight: Any) -> Any:
         """The weights of the examples: those of the records, times those of their classes."""
         weight = tf.reshape(tf.cast(weight, tf.float32), [-1])
@@ -62,15 +77,14 @@ def build(manifest: Manifest) -> Program:
     _check_settings()
     training = manifest.training
     model = build_model(manifest.model, training.seed)
-    optimizer = make_optimizer(training.optimizer)
+    optimizer = make_optimizer(training.optimizer, shifts=training.mode == "rounds")
     optimizer.build(model.trainable_variables)
-    classes = manifest.model.output.shape[-1]
     return Program(
         model=model,
         optimizer=optimizer,
         loss=loss_of(training.loss),
         metrics={metric.title: metric_of(metric) for metric in training.metrics},
-        class_weight=class_weight_of(training.class_weight, classes, training.loss.sparse),
+        class_weight=class_weight_of(training.class_weight, manifest.classes, training.loss),
     )
 
 

@@ -37,10 +37,11 @@ def publish(journal: Journal, content: Content, *, progress: Report | None = Non
 
 
 @contextmanager
-def laid_out(journal: Journal, manifest: Manifest) -> Iterator[Path]:
+def laid_out(journal: Journal, manifest: Manifest, *, names_class: bool = True) -> Iterator[Path]:
     """A folder of all that checking a finished run takes, the same for all who have the run.
 
-    The class of this machine goes with it: on another one, other bits prove nothing.
+    The class of this machine goes with it, unless the run is not this machine's alone: on another
+    one, other bits prove nothing.
     """
     if len(journal.entries) != manifest.plan.segments + 1:
         raise RunError(f"the run in {journal.folder} is not finished: run it to its end first")
@@ -59,8 +60,9 @@ def laid_out(journal: Journal, manifest: Manifest) -> Iterator[Path]:
             _link_offers(journal, folder / OFFERS)
         if is_scored(manifest):
             Score.load(journal.folder).claimed_for(journal.entries[-1].state).save(folder)
-        own = MadeOn(environment_class=find_class().id)
-        (folder / ENVIRONMENT).write_text(own.model_dump_json())
+        if names_class:
+            own = MadeOn(environment_class=find_class().id)
+            (folder / ENVIRONMENT).write_text(own.model_dump_json())
         yield folder
 
 

@@ -63,6 +63,8 @@ class Audit:
     claimed_start: str
     found_start: str
     verdicts: tuple[Verdict, ...]
+    # Of the whole trace.
+    states: tuple[str, ...] = ()
     # The class that the run says it was computed on, and where that matters, this machine's.
     claimed_class: str | None = None
     own_class: str | None = None
@@ -135,17 +137,21 @@ def audit_folder(
     return _audit(Kept(run), content, segments, asked, folder, progress, confinement)
 
 
-def ended_by(plan: Plan, states: Sequence[str], segment: int) -> set[int]:
-    """The segments that made the state which `segment` starts from: in rounds, all of a round.
+def looked_at_for(plan: Plan, states: Sequence[str], segment: int) -> set[int]:
+    """What is looked at beside a `segment` that starts from a state which says the run is over.
 
-    They are looked at if that state says that the run is over. Else one wrong segment that says so
-    would make all after it right, however few of them there are or whatever follows them.
+    The segments that made that state, in rounds all of a round. Else one wrong segment that says so
+    would make all after it right, however few of them there are or whatever follows them. And one
+    of those before the end, a different one for each: for the end may be right, and what it came
+    from be made so that the run had to end.
     """
     if not isinstance(plan, RoundsPlan):
-        return {max(states.index(states[segment]) - 1, 0)}
+        end = max(states.index(states[segment]) - 1, 0)
+        return {end, segment % (end + 1)}
     globes = list(states[:: plan.workers + 1])
     made_by = max(globes.index(globes[plan.part(segment).round]) - 1, 0)
-    return set(range(plan.before(made_by), plan.before(made_by + 1)))
+    end = plan.before(made_by + 1)
+    return {*range(plan.before(made_by), end), segment % end}
 
 
 def _audit(
@@ -169,15 +175,15 @@ def _audit(
     inputs = {segment: run.inputs(segment) for segment in sorted(wanted)}
     for segment in sorted(wanted):
         # There is none where what the trace names is no state at all.
-        if any(map(_is_over, inputs[segment].states[:1])):
-            for one in ended_by(manifest.plan, states, segment) - inputs.keys():
+        if any(map(is_over, inputs[segment].states[:1])):
+            for one in looked_at_for(manifest.plan, states, segment) - inputs.keys():
                 inputs[one] = run.inputs(one)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".found-") as name:
         found = recompute(manifest, files, inputs, Path(name), confinement)
         return _verdicts(run, root, found, inputs, Path(name), asked)
 
 
-def _is_over(path: Path) -> bool:
+def is_over(path: Path) -> bool:
     """Whether a state says that its run is over. One that is none at all is refused elsewhere."""
     try:
         return Counters.of(State.load(path)).stop is not Stop.NO
@@ -206,6 +212,7 @@ def _verdicts(
         verdicts=tuple(
             _verdict(one, manifest, states, vouchers[one.segment]) for one in found.answers
         ),
+        states=tuple(states),
         claimed_class=run.environment_class,
     )
     # Where the manifest names a class, who computed on another one is wrong.

@@ -4,10 +4,12 @@ The documents of a round are written before the journal's lines, so that after a
 round is taken up with the same decision.
 """
 
+import sys
 import time
 from collections.abc import Mapping
 
 from trainyard.engine.counting import Counters
+from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.examining import Examiner
 from trainyard.engine.exchange import Call, Decision, Exchange, Offer
@@ -16,6 +18,7 @@ from trainyard.engine.leaves import Absence, Absences, absent_in
 from trainyard.engine.merging import merge_round, plan_of
 from trainyard.engine.offers import Signers, drop, keep, keep_signers
 from trainyard.engine.state import State
+from trainyard.engine.summaries import SUMMARIES, Summaries
 from trainyard.protocol.manifest import Local, Manifest
 
 
@@ -35,6 +38,10 @@ class RoundLog:
         self._merged: State | None = None
         self._merge_s = 0.0
         self._trained: Measured | None = None
+        # Of the round that is agreed on: by who took longest, and by all together.
+        self._part_s = 0.0
+        self._energy: Energy | None = None
+        self._summaries = Summaries(journal.folder / SUMMARIES)
         exchange.prepare()
         keep_signers(journal.folder, signers)
         self._take_up()
@@ -153,6 +160,8 @@ class RoundLog:
         """
         offers = {offer.slot: offer for offer in decision.offers if offer is not None}
         self._trained = _mean([offer.trained for offer in offers.values() if offer.delta])
+        self._part_s = max((offer.train_s for offer in offers.values()), default=0.0)
+        self._energy = _added([offer.energy for offer in offers.values()])
         slots = range(self.plan.workers)
         entries = [self._enter(slot, offers.get(slot), decision.told) for slot in slots]
         self._merged = self._agreed
@@ -173,6 +182,9 @@ class RoundLog:
             train_s=self._merge_s,
         )
         self._journal.append(entry, self._exchange.path_of(entry.state))
+        # All workers as one: at the pace of their parts, not of the merge.
+        shown = {"train_s": self._part_s, "energy": self._energy}
+        self._summaries.write(entry.model_copy(update=shown))
         self._agreed = self._merged = None
         self._offers.clear()
         return entry
@@ -278,3 +290,11 @@ def _mean(parts: list[Measured | None]) -> Measured | None:
         },
         examples=examples,
     )
+
+
+def _added(estimates: list[Energy | None]) -> Energy | None:
+    known = [one for one in estimates if one is not None]
+    if not known:
+        return None
+    joules = min(sum(one.joules for one in known), sys.float_info.max)
+    return Energy(joules=joules, by=known[0].by)

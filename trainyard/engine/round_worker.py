@@ -6,6 +6,7 @@ has goes there, so it can be killed at any moment and started anew on any machin
 
 from pathlib import Path
 
+from trainyard.engine.counting import Counters
 from trainyard.engine.energy import Meter
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import Ended, Merged, Offered, Started, tell
@@ -16,9 +17,9 @@ from trainyard.engine.journal import Entry
 from trainyard.engine.offers import own_key, signed
 from trainyard.engine.rounds import Part, RoundsTraining
 from trainyard.engine.state import State
-from trainyard.engine.summaries import Summaries
-from trainyard.engine.worker import SUMMARIES, Job, Telling, finish, measured, validated
-from trainyard.protocol.manifest import Local
+from trainyard.engine.summaries import SUMMARIES, Summaries
+from trainyard.engine.worker import Job, Telling, finish, measured, validated
+from trainyard.protocol.manifest import Local, Merge
 
 
 class _DecidedWithoutUsError(Exception):
@@ -34,11 +35,7 @@ def work_rounds(job: Job, training: RoundsTraining, folder: Path) -> None:
         start = exchange.put(training.start(weights))
     plan = training.plan
     tell(Started(slot=job.slot, steps=plan.steps, segments=plan.segments, start=start))
-    worker = _RoundWorker(job, training, exchange)
-    try:
-        worker.work(wait_for(exchange.latest_call))
-    finally:
-        worker.close()
+    _RoundWorker(job, training, exchange).work(wait_for(exchange.latest_call))
 
 
 class _RoundWorker:
@@ -55,9 +52,6 @@ class _RoundWorker:
         self._meter = Meter(job.power)
         # The last global state and our last leaf, so as not to read what we wrote.
         self._held: dict[str, State] = {}
-
-    def close(self) -> None:
-        self._summaries.close()
 
     def work(self, call: Call) -> None:
         while True:
@@ -133,6 +127,10 @@ class _RoundWorker:
         tried = validated(self._training.validate(call.round, merged))
         name = merged.hash.hex()
         tell(Merged(slot=self._slot, round=call.round, state=name, validated=tried))
+        if tried:
+            number = self._training.plan.segment(Merge(call.round)) + 1
+            step = Counters.of(merged).step
+            self._summaries.write(Entry(number=number, state=name, step=step, validated=tried))
         offer = decision.offers[self._slot]
         wanted = {name, call.last[self._slot], None if offer is None else offer.leaf}
         self._held = {key: one for key, one in self._held.items() if key in wanted}

@@ -18,7 +18,7 @@ from trainyard.engine.program import Program
 from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State
 from trainyard.engine.stepping import Stepper
 from trainyard.engine.training import Evaluation, Material, OnStep, Training
-from trainyard.engine.variables import assign, check_constants
+from trainyard.engine.variables import assign, check_rate
 from trainyard.protocol.manifest import Local, Manifest, Merge
 
 
@@ -80,8 +80,10 @@ class RoundsTraining(Training):
         began = time.perf_counter()
         assign(self._variables, globe, WEIGHTS)
         kept = State(self._initial) if own is None else own
-        check_constants(kept, self._initial)
+        # Fewer if the worker came later or was away.
+        check_rate(kept, self._initial, range(first + 1))
         assign(self._variables, kept, OPTIMIZER)
+        self._program.schedule_from(first)
         taken = self._take_part(part.slot, first, last, on_step)
         trained = time.perf_counter()
         state, delta, absence = self._end(part, segment, globe, len(taken) == last - first)

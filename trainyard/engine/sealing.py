@@ -8,7 +8,7 @@ tells nobody anything.
 
 import io
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,23 +65,39 @@ class _Places:
 
 
 def seal(
-    journal: Journal, content: Content, *, served: Collection[int] = (), is_open: bool = False
+    journal: Journal,
+    content: Content,
+    *,
+    served: Collection[int] = (),
+    is_open: bool = False,
+    pinned: Callable[[Cid], None] = lambda cid: None,
 ) -> Result:
     """Name a finished run, and serve the evidence of segments, and all of it once it is open.
 
-    To be called again with more; the result stays the same.
+    To be called again with more; the result stays the same. `pinned` is told what is kept.
     """
     manifest = Manifest.parse(journal.manifest)
     trace = journal.trace
-    with laid_out(journal, manifest) as folder, content.store.batch() as batch:
+    # Workers of all classes may take part in what is scored, and all have to name the same run.
+    names_class = not is_scored(manifest) or manifest.training.workers == 1
+    with (
+        laid_out(journal, manifest, names_class=names_class) as folder,
+        content.store.batch() as batch,
+    ):
         places = _Places(batch.put, served, is_open)
         run = add_path(folder, batch.put if is_open else _nowhere, None, lambda _: None)
         segments = {
             segment: _segment(journal, manifest, trace, segment, places.of_segment(segment))
             for segment in _proven(manifest, trace)
         }
+        directory = list[Cid]()
+
+        def put_leaf(cid: Cid, block: bytes) -> None:
+            batch.put(cid, block)
+            directory.append(Cid(Codec.RAW, cid.digest))
+
         evidence = build_directory(
-            ((f"{segment:06}", built) for segment, built in segments.items()), batch.put
+            ((f"{segment:06}", built) for segment, built in segments.items()), put_leaf
         )
         result = Result(
             manifest=manifest.digest.hex(),
@@ -91,11 +107,13 @@ def seal(
         )
         document = Cid(Codec.RAW, result.digest)
         batch.put(document, result.canonical)
-        # The directory of all segments is not pinned: most of what it names is not here.
-        for cid in (document, *(segments[one].cid for one in served if one in segments)):
-            batch.pin(cid)
+        # The directory of all segments is kept as bare bytes: most of what it names is not here.
+        kept = [document, *directory, *(segments[one].cid for one in served if one in segments)]
         if is_open:
-            batch.pin(run.cid)
+            kept.append(run.cid)
+        for cid in kept:
+            batch.pin(cid)
+            pinned(cid)
     return result
 
 

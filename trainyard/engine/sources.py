@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from trainyard.content.adding import add_path
+from trainyard.content.chunking import FixedChunker, GearChunker
 from trainyard.content.content import Content, Report
 from trainyard.content.errors import NotFoundError
 from trainyard.content.names import ContentPath
@@ -15,9 +17,14 @@ from trainyard.content.reading import Entry, EntryKind
 from trainyard.datasets.arrays import SUFFIX
 from trainyard.datasets.index import INDEX_NAME, LARGEST_INDEX_BYTES, OFFSETS_NAME
 from trainyard.engine.columns import HEAD_BYTES, missing_feature
-from trainyard.engine.errors import CorruptDataError, DataError
+from trainyard.engine.errors import CorruptDataError, DataError, DataMismatchError
 from trainyard.engine.shards import OFFSET_BYTES, read_index
 from trainyard.protocol.manifest import Source
+
+# A member of an archive has two headers with its name, and what zip64 adds.
+_MEMBER_BYTES = 1 << 10
+# Most first: what `content add` does by itself, Kubo's larger blocks, and by content.
+_WAYS_TO_CUT = (FixedChunker(), FixedChunker(1 << 20), GearChunker())
 
 
 def fetch_source(
@@ -39,8 +46,25 @@ def fetch_source(
         elif entry.kind is EntryKind.DIRECTORY:
             fetch.arrays()
         else:
-            content.get(path, target, progress=progress)
+            fetch.archive(entry)
     return target
+
+
+def check_own(source: Source, content: Content, path: Path) -> None:
+    """Refuse files of the user's own that are not what the source's address names."""
+    named = ContentPath.parse(source.path)
+    # What stands below a root has to be looked for; a root says by itself what it is.
+    wanted = content.stat(named).cid if named.names else named.root
+    found = None
+    for way in _WAYS_TO_CUT:
+        built = add_path(path.resolve(), lambda cid, block: None, way, lambda count: None)
+        if built.cid == wanted:
+            return
+        found = found or built.cid
+    raise DataMismatchError(
+        f"{path} is {found}, and the manifest names {wanted}: give what was added as that, or "
+        "leave the option out and it is fetched"
+    )
 
 
 class _Fetch:
@@ -62,9 +86,27 @@ class _Fetch:
             if name + SUFFIX not in names:
                 found = [link.removesuffix(SUFFIX) for link in names if link.endswith(SUFFIX)]
                 raise missing_feature(name, self._source.path, found)
-            tensor = self._source.features[name].tensor
-            size = self._source.records * prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
-            self._get(name + SUFFIX, least=0, most=size + HEAD_BYTES)
+            self._get(name + SUFFIX, least=0, most=self._array_bytes(name) + HEAD_BYTES)
+
+    def _array_bytes(self, name: str) -> int:
+        tensor = self._source.features[name].tensor
+        return self._source.records * prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+
+    def archive(self, entry: Entry) -> None:
+        """An `.npz` file, which is fetched whole: so it may hold no more than the manifest says."""
+        if entry.kind is not EntryKind.FILE:
+            raise DataError(f"{self._source.path} is a {entry.kind} where a file is due")
+        features = self._source.features
+        values = sum(self._array_bytes(name) for name in features)
+        # What cannot be compressed gets longer by less than a thousandth.
+        most = values + values // 1000 + (len(features) + 1) * (HEAD_BYTES + _MEMBER_BYTES)
+        if entry.size > most:
+            raise CorruptDataError(
+                f"{self._source.path} has the wrong length: it has {entry.size} bytes where {most} "
+                "are the most that the manifest's features can take; name all that is in it, or "
+                "add its arrays as a folder"
+            )
+        self._content.get(ContentPath(entry.cid), self._target, progress=self._progress)
 
     def shards(self, entry: Entry) -> None:
         if entry.kind is not EntryKind.DIRECTORY:

@@ -35,9 +35,7 @@ class Stepper:
         self._batch = batch
         model = program.model
         self._trained = list(model.trainable_variables)
-        self._moving = [
-            variable for variable in model.non_trainable_weights if "float" in str(variable.dtype)
-        ]
+        self._moving = _moving(model)
         weights = {id(variable) for variable in model.weights}
         self._seeds = [variable for variable in model.variables if id(variable) not in weights]
         self._first_words = [int(np.asarray(seed)[0]) for seed in self._seeds]
@@ -144,6 +142,24 @@ class Stepper:
     def _sums(self, values: Any) -> Sums:
         loss, *metrics, weight = (float(value) for value in values.numpy())
         return Sums(loss, tuple(metrics), weight)
+
+
+def _moving(model: Any) -> list[Any]:
+    """What steps change beside what is trained. Of a layer that is not trained they change nothing.
+
+    To merge that too would change it: a third of three times a number may be another.
+    """
+    found = {
+        id(variable)
+        for layer in model.layers
+        if layer.trainable
+        for variable in layer.non_trainable_weights
+    }
+    return [
+        variable
+        for variable in model.non_trainable_weights
+        if id(variable) in found and "float" in str(variable.dtype)
+    ]
 
 
 def _seed(first: int, part: Any) -> Any:

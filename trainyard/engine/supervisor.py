@@ -52,7 +52,8 @@ class Jobs(BaseModel):
     # For a run in rounds: where it is kept, and how long workers are waited for.
     run: Path | None = None
     deadline_s: float | None = None
-    # For a cluster: after how long without a word, in mode async of its leader, it is started anew.
+    # After how long without a word a cluster is started anew, in mode async by its leader's silence
+    # alone, and in rounds whoever says nothing.
     stall_s: float = DEFAULT_STALL_S
 
 
@@ -67,7 +68,7 @@ def main() -> None:
         if given.run is not None:
             from trainyard.engine.coordinator import coordinate
 
-            coordinate(jobs, given.run, given.deadline_s)
+            coordinate(jobs, given.run, given.deadline_s, given.stall_s)
             return
         if jobs[-1].leads:
             from trainyard.engine.leading import lead

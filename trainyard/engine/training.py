@@ -19,11 +19,11 @@ from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
 from trainyard.engine.state import WEIGHTS, State, Tensor
 from trainyard.engine.stepping import Exchange, Stepper
-from trainyard.engine.variables import Reader, assign, check_constants, named_variables
+from trainyard.engine.variables import Reader, assign, check_rate, named_variables
 from trainyard.protocol.manifest import Manifest, Source
 
-# Steps whose records are looked up at once.
-_LOT = 64
+# Steps whose records are looked up at once, as far as there are no more numbers than that.
+_LOT, _MOST_NUMBERS = 64, 1 << 20
 
 OnStep = Callable[[int, Sums], None]
 
@@ -160,9 +160,23 @@ class Training:
     def _restore(self, state: State) -> Counters:
         counters = Counters.of(state)
         self._held = None
-        check_constants(state, self._initial)
+        self._check_counters(counters)
+        # Where steps are not one after the other, the optimiser counts in its own way.
+        is_async = self.manifest.training.mode == "async"
+        check_rate(state, self._initial, range(0 if is_async else counters.step, counters.step + 1))
         assign(self._variables, state)
         return counters
+
+    def _check_counters(self, counters: Counters) -> None:
+        """Refuse what early stopping cannot remember yet: whoever claims it ends a run at will."""
+        ended = counters.step * self._batch // self._order.trained
+        has_rule = self.manifest.training.early_stopping is not None
+        most = ended if has_rule else 0
+        if counters.waited > most or (not most and not math.isnan(counters.best)):
+            raise StateError(
+                f"the state remembers {counters.waited} epochs without a gain over "
+                f"{counters.best}, after {ended} epochs"
+            )
 
     def _capture(self, counters: Counters) -> State:
         # Seeds are where the last part that was computed here left them; which one that was
@@ -212,11 +226,11 @@ class Training:
     ) -> Generator[list[Piece], None, None]:
         """For each step the pieces of `slots`, which follow each other."""
         shares = [share_of(self._batch, self._workers, slot) for slot in slots]
-        start = shares[0].start
+        start, at_once = shares[0].start, max(1, min(_LOT, _MOST_NUMBERS // self._batch))
         numbers = (
             row[start : shares[-1].stop]
-            for lot in range(first, last, _LOT)
-            for row in self._order.records_between(lot, min(lot + _LOT, last), self._batch)
+            for lot in range(first, last, at_once)
+            for row in self._order.records_between(lot, min(lot + at_once, last), self._batch)
         )
         inner = [slice(share.start - start, share.stop - start) for share in shares]
         source = self.manifest.data.train

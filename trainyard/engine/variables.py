@@ -1,5 +1,6 @@
 """The variables of a program under names of their own, and their way into a state and back."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
 
 # What the manifest says once and no step changes, though it is a variable.
 _CONSTANT = ".learning_rate"
+# By which a schedule finds its rate.
+_COUNTED = ".iteration"
 
 
 def named_variables(program: Program) -> dict[str, Any]:
@@ -32,15 +35,30 @@ class Reader:
     """Reads variables all at once: one by one, TensorFlow takes longer to be asked than to copy."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
-        self._names = list(variables)
-        self._values = tf.function(
-            lambda: [tf.identity(variable.value) for variable in variables.values()],
+        self._shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+        # All of a kind come as one vector, which is a copy already.
+        kinds: dict[str, list[str]] = {}
+        for name, variable in variables.items():
+            kinds.setdefault(str(variable.dtype), []).append(name)
+        self._kinds = list(kinds.values())
+        self._vectors = tf.function(
+            lambda: [
+                tf.concat([tf.reshape(variables[name].value, [-1]) for name in names], 0)
+                for names in self._kinds
+            ],
             autograph=False,
         )
 
     def read(self) -> dict[str, Tensor]:
         """Copies, which nothing changes any more."""
-        return dict(zip(self._names, map(np.array, self._values()), strict=True))
+        found: dict[str, Tensor] = {}
+        for names, vector in zip(self._kinds, map(np.asarray, self._vectors()), strict=True):
+            end = 0
+            for name in names:
+                shape = self._shapes[name]
+                begin, end = end, end + math.prod(shape)
+                found[name] = vector[begin:end].reshape(shape)
+        return found
 
 
 def assign(variables: Mapping[str, Any], state: State, prefix: str = "") -> None:
@@ -59,13 +77,24 @@ def assign(variables: Mapping[str, Any], state: State, prefix: str = "") -> None
         variable.assign(state.tensors[name])
 
 
-def check_constants(state: State, initial: Mapping[str, Tensor]) -> None:
-    """Refuse a state with another learning rate than the manifest's.
+def check_rate(state: State, initial: Mapping[str, Tensor], steps: range) -> None:
+    """Refuse a state with another learning rate than the manifest's, or another place in it.
 
     Or whoever begins with one is right in every later segment: those are computed from its states.
+    `steps` are those that the optimiser may have taken.
     """
     for name, tensor in initial.items():
         found = state.tensors.get(name)
-        is_constant = name.startswith(OPTIMIZER) and name.endswith(_CONSTANT)
-        if is_constant and found is not None and found.tobytes() != tensor.tobytes():
+        if found is None or not name.startswith(OPTIMIZER):
+            continue
+        if name.endswith(_CONSTANT) and found.tobytes() != tensor.tobytes():
             raise StateError(f"{name} of the state is {found}, and the manifest says {tensor}")
+        if name.endswith(_COUNTED) and int(found) not in steps:
+            raise StateError(
+                f"{name} of the state is {found}, and here it is {_told(steps)}: by it a schedule "
+                "finds its rate"
+            )
+
+
+def _told(steps: range) -> str:
+    return f"{steps.start}" if len(steps) == 1 else f"{steps.start} to {steps.stop - 1}"

@@ -7,8 +7,7 @@ job. So whoever starts it can put it into a sandbox and put tunnels between it a
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from trainyard.engine.journal import Entry, Journal, Measured, Validated, held
 from trainyard.engine.offers import Signers
 from trainyard.engine.scoring import is_scored, score_of
 from trainyard.engine.state import State
+from trainyard.engine.summaries import SUMMARIES, Summaries
 from trainyard.engine.tested import keep_tested
 from trainyard.engine.writing import Writer
 from trainyard.protocol.errors import TrainyardError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trainyard.engine.training import Evaluation, Material, Outcome, Training
 
 _TELL_EVERY_S = 0.2
-MODEL, SUMMARIES = "model.keras", "tensorboard"
+MODEL = "model.keras"
 EXIT_FAILED, EXIT_LOST_PEER = 1, 75
 
 
@@ -196,13 +196,16 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
     telling = Telling(job.slot, manifest.training.batch)
     # Of an async run this is only who leads: nobody measures what its workers take.
     meter = Meter(None if job.leads else job.power)
+    summaries = Summaries(job.folder / SUMMARIES)
     segments = range(len(journal.entries) - 1, plan.segments)
 
     def kept(entry: Entry) -> None:
         tell(Finished(slot=job.slot, entry=entry))
-        summarise(entry)
+        # The workers of a run all have the same figures: those of the first are enough.
+        if job.slot == 0:
+            summaries.write(entry)
 
-    with _summarising(job) as summarise, Writer(journal, kept) as writer:
+    with Writer(journal, kept) as writer:
         for segment in segments:
             outcome = training.run(segment, state, telling)
             steps = _step(outcome.state) - _step(state)
@@ -233,21 +236,6 @@ def try_out(job: Job, manifest: Manifest, training: "Training", state: State) ->
     if source is None or job.test is None:
         return None
     return measured(training.evaluate(state, source, open_folder(source, job.test)))
-
-
-@contextmanager
-def _summarising(job: Job) -> Iterator[Callable[[Entry], None]]:
-    """The workers of a run all have the same figures: those of the first are enough."""
-    if job.slot != 0:
-        yield lambda entry: None
-        return
-    from trainyard.engine.summaries import Summaries
-
-    summaries = Summaries(job.folder / SUMMARIES)
-    try:
-        yield summaries.write
-    finally:
-        summaries.close()
 
 
 class Telling:

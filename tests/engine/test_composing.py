@@ -1,0 +1,127 @@
+"""A compiled model and whatever data Keras takes, as one manifest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from trainyard.content.content import Content
+from trainyard.content.embedded import EmbeddedStore
+from trainyard.content.names import ContentPath
+from trainyard.engine.state import State
+from trainyard.sdk.composing import Shape, compose, stopping_of
+from trainyard.sdk.errors import RefusedError
+
+RECORDS = 60
+X = np.random.default_rng(1).normal(size=(RECORDS, 3)).astype(np.float32)
+Y = (X.sum(axis=1) > 0).astype(np.int64)
+SHAPE = Shape(epochs=2, batch_size=10)
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> Iterator[Content]:
+    opened = Content(EmbeddedStore(tmp_path / "store"))
+    yield opened
+    opened.close()
+
+
+def model() -> Any:
+    found = keras.Sequential([keras.Input((3,), name="point"), keras.layers.Dense(2, name="out")])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    found.compile("adam", loss, metrics=["accuracy"])
+    return found
+
+
+def test_the_manifest_begins_with_the_weights_that_the_model_has(
+    content: Content, tmp_path: Path
+) -> None:
+    given = model()
+
+    manifest = compose(content, given, X, Y, SHAPE, validation_data=(X[:7], Y[:7]))
+
+    assert manifest.initial_state is not None
+    content.get(ContentPath.parse(manifest.initial_state), tmp_path / "state")
+    kernel = State.load(tmp_path / "state").tensors["weights/out/kernel"]
+    np.testing.assert_array_equal(kernel, given.get_layer("out").kernel)
+    assert (manifest.plan.steps, manifest.data.train.records) == (12, RECORDS)
+    validation = manifest.training.validation
+    assert validation is not None
+    assert validation.source is not None
+    assert validation.source.records == 7
+    assert manifest.training.watched == ("loss", "accuracy", "val_loss", "val_accuracy")
+
+
+class Batches(keras.utils.PyDataset):  # type: ignore[misc]
+    def __len__(self) -> int:
+        return RECORDS // 10
+
+    def __getitem__(self, number: int) -> Any:
+        part = slice(number * 10, number * 10 + 10)
+        return X[part], Y[part]
+
+
+def datasets() -> list[Any]:
+    rows = tf.data.Dataset.from_tensor_slices((X, Y))
+    return [rows, rows.batch(16), Batches()]
+
+
+@pytest.mark.parametrize("number", range(3), ids=["rows", "batches", "generator"])
+def test_data_sets_and_generators_have_all_their_records(content: Content, number: int) -> None:
+    manifest = compose(content, model(), datasets()[number], None, SHAPE)
+
+    train = manifest.data.train
+    assert (train.kind, train.records, train.inputs) == ("tfrecord", RECORDS, ("point",))
+
+
+def test_a_data_set_without_an_end_is_refused(content: Content) -> None:
+    endless = tf.data.Dataset.from_tensor_slices((X, Y)).repeat()
+
+    with pytest.raises(RefusedError, match=r"no end.*take\(count\)"):
+        compose(content, model(), endless, None, SHAPE)
+
+
+def test_an_optimizer_that_has_taken_steps_is_not_forgotten_silently(content: Content) -> None:
+    given = model()
+    given.train_on_batch(X[:10], Y[:10])
+
+    with pytest.raises(RefusedError, match=r"has taken 1 steps.*fresh_optimizer=True"):
+        compose(content, given, X, Y, SHAPE)
+    assert compose(content, given, X, Y, SHAPE, fresh_optimizer=True).plan.steps == 12
+
+
+@pytest.mark.parametrize(("patience", "said"), [(0, 0), (1, 0), (3, 2)])
+def test_early_stopping_is_what_workers_do(content: Content, patience: int, said: int) -> None:
+    """Keras stops when it has waited for so many epochs, a manifest when for one more."""
+    stopping = keras.callbacks.EarlyStopping("val_accuracy", patience=patience, min_delta=0.01)
+
+    manifest = compose(content, model(), X, Y, SHAPE, validation_data=(X, Y), callbacks=[stopping])
+
+    rule = manifest.training.early_stopping
+    assert rule is not None
+    assert (rule.monitor, rule.patience, rule.mode) == ("val_accuracy", said, "max")
+    assert rule.min_delta == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("callback", "why"),
+    [
+        (keras.callbacks.EarlyStopping(restore_best_weights=True), "restore_best_weights=True"),
+        (keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), "optimizer a schedule"),
+        (keras.callbacks.ModelCheckpoint("x.keras"), "save the model after fit"),
+    ],
+)
+def test_callbacks_that_change_training_are_refused(callback: Any, why: str) -> None:
+    with pytest.raises(RefusedError, match=why):
+        stopping_of([callback])
+
+
+def test_more_workers_train_in_sync_or_in_rounds(content: Content) -> None:
+    both = compose(content, model(), X, Y, Shape(epochs=2, batch_size=10, workers=2))
+    rounds = Shape(epochs=2, batch_size=10, workers=2, mode="rounds", steps_per_segment=3)
+
+    assert both.training.mode == "sync"
+    assert compose(content, model(), X, Y, rounds).training.rounds is not None

@@ -1,0 +1,160 @@
+"""Weights of somebody's model in a state of its manifest, and a state back in the model."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from tests.engine.manifests import classifier
+from trainyard.engine.errors import StateError
+from trainyard.engine.importing import model_of, training_of
+from trainyard.engine.program import build
+from trainyard.engine.state import OPTIMIZER, State
+from trainyard.engine.transplanting import compiled_model, restore, weights_of
+from trainyard.engine.variables import named_variables
+from trainyard.protocol.manifest import Manifest
+
+CLASSES = 4
+
+
+def sequential() -> Any:
+    return keras.Sequential(
+        [
+            keras.Input((8, 8, 1), name="image"),
+            keras.layers.Conv2D(4, 3, name="conv"),
+            keras.layers.BatchNormalization(name="norm"),
+            keras.layers.Flatten(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(CLASSES, name="out"),
+        ]
+    )
+
+
+def branched() -> Any:
+    """Keras orders layers by depth, and not as they were made; one is a model of its own."""
+    given = keras.Input((8, 8, 1), name="image")
+    flat = keras.layers.Flatten(name="flat")(given)
+    short = keras.layers.Dense(5, name="short")(flat)
+    inner = keras.Sequential(
+        [keras.Input((64,)), keras.layers.Dense(7, name="a"), keras.layers.Dense(5, name="b")],
+        name="inner",
+    )
+    both = keras.layers.Add(name="both")([short, inner(flat)])
+    return keras.Model(given, keras.layers.Dense(CLASSES, name="out")(both))
+
+
+def compiled(make: Any, optimizer: Any) -> tuple[Any, Manifest]:
+    model = make()
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    document = classifier(**training_of(model))
+    document["model"] = model_of(model).model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["data"]["train"]["features"]["image"]["dtype"] = "float32"
+    return model, Manifest.of(document)
+
+
+def disturbed(manifest: Manifest) -> State:
+    """A state of the manifest in which no two numbers are the same."""
+    named = named_variables(build(manifest))
+    tensors = {}
+    for place, (name, variable) in enumerate(named.items()):
+        values = np.asarray(variable.value)
+        if values.dtype.kind == "f":
+            values = (np.arange(values.size, dtype=np.float32) / 7 + place).reshape(values.shape)
+        elif name.startswith(OPTIMIZER):
+            values = np.asarray(40 + place, values.dtype)
+        tensors[name] = values
+    return State(tensors)
+
+
+@pytest.mark.parametrize("make", [sequential, branched])
+def test_a_program_with_the_weights_of_a_model_computes_what_it_does(make: Any) -> None:
+    model, manifest = compiled(make, "sgd")
+
+    found = compiled_model(manifest, _whole(manifest, weights_of(model, manifest)))
+
+    given = np.random.default_rng(1).normal(size=(3, 8, 8, 1)).astype(np.float32)
+    np.testing.assert_array_equal(found(given), model(given))
+
+
+@pytest.mark.parametrize("make", [sequential, branched])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        keras.optimizers.Adam(0.01, amsgrad=True),
+        keras.optimizers.SGD(0.01, momentum=0.9),
+        keras.optimizers.RMSprop(0.01, momentum=0.9, centered=True),
+    ],
+    ids=["adam", "sgd", "rmsprop"],
+)
+def test_a_state_comes_back_with_each_slot_at_its_variable(make: Any, optimizer: Any) -> None:
+    fresh = type(optimizer).from_config(optimizer.get_config())
+    model, manifest = compiled(make, fresh)
+    before = [id(one) for one in model.variables]
+    state = disturbed(manifest)
+
+    restore(model, manifest, state)
+
+    assert [id(one) for one in model.variables] == before
+    np.testing.assert_array_equal(
+        model.get_layer("out").kernel.numpy(), state.tensors["weights/out/kernel"]
+    )
+    again = build(manifest)
+    slots = {name: one for name, one in state.tensors.items() if name.startswith(OPTIMIZER)}
+    ours = {name: one for name, one in named_variables(again).items() if name in slots}
+    lists = {
+        name: value
+        for name, value in vars(model.optimizer).items()
+        if isinstance(value, list) and len(value) == len(model.trainable_variables)
+    }
+    kernel = model.get_layer("out").kernel
+    place = model.optimizer._get_variable_index(kernel)
+    partner = next(
+        number
+        for number, one in enumerate(again.optimizer._trainable_variables)
+        if one.path == "out/kernel"
+    )
+    moved = 0
+    for name, variable in ours.items():
+        for kept, value in lists.items():
+            twin = getattr(again.optimizer, kept)
+            if "variables" not in kept and twin[partner] is variable:
+                np.testing.assert_array_equal(value[place].numpy(), slots[name])
+                moved += 1
+    assert moved >= 1
+    [count] = [one for name, one in slots.items() if name.endswith(".iteration")]
+    assert int(model.optimizer.iterations) == int(count)
+
+
+def test_layers_are_known_by_their_order_where_their_names_are_others() -> None:
+    model, manifest = compiled(sequential, "sgd")
+    renamed = keras.Sequential(
+        [keras.Input((8, 8, 1)), *(type(one).from_config(_anew(one)) for one in model.layers)]
+    )
+    state = disturbed(manifest)
+
+    restore(renamed, manifest, state)
+
+    kernel = renamed.get_layer("other_out").kernel
+    np.testing.assert_array_equal(kernel, state.tensors["weights/out/kernel"])
+
+
+def _anew(layer: Any) -> dict[str, Any]:
+    return {**layer.get_config(), "name": f"other_{layer.name}"}
+
+
+def test_a_model_of_other_shapes_is_refused() -> None:
+    _, manifest = compiled(sequential, "sgd")
+    other = keras.Sequential(
+        [*sequential().layers[:-1], keras.layers.Dense(CLASSES + 1, name="out")]
+    )
+    other.build((None, 8, 8, 1))
+
+    with pytest.raises(StateError, match="another model than the one that was trained"):
+        restore(other, manifest, disturbed(manifest))
+
+
+def _whole(manifest: Manifest, weights: State) -> State:
+    """The weights with the optimiser's first variables."""
+    first = {name: np.asarray(one.value) for name, one in named_variables(build(manifest)).items()}
+    return State({**first, **weights.tensors})
