@@ -12,6 +12,9 @@ class Send:
     key: str
     call: Call
     by: int | None = None
+    # The market would not refuse a second one, but do it once more: one that failed is tried again
+    # only when no reorg can make it succeed.
+    adds_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,14 @@ class Recompute:
 
 
 @dataclass(frozen=True, slots=True)
+class LookBehind:
+    """Look at what ended a run, since the segment that was drawn lies after its end."""
+
+    task: int
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prepare:
     """Have a process ready for the next seal or answer; it is kept as long as this is decided."""
 
@@ -79,10 +90,20 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Say once what cannot be done any more, and why."""
+    """Say once what cannot be done any more, and why; also to the requester, if it is so said."""
 
     task: int
     reason: str
+    is_notice: bool = False
 
 
-Action = Send | Fetch | MakeCard | Train | Seal | Recompute | Prepare | Stop | Tell
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Remove what tasks left here that are over for good."""
+
+    tasks: tuple[int, ...]
+
+
+Action = (
+    Send | Fetch | MakeCard | Train | Seal | Recompute | LookBehind | Prepare | Stop | Tell | Forget
+)

@@ -21,30 +21,40 @@ from trainyard.chain.journal import State
 from trainyard.chain.outbox import Fault, Outbox
 from trainyard.chain.store import Store
 from trainyard.engine.classes import find_class
+from trainyard.engine.journal import write_whole
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
-from worker_agent.actions import Action, MakeCard, Prepare, Send
+from trainyard.protocol.ledger import Book
+from worker_agent.actions import Action, MakeCard, Prepare, Send, Tell
 from worker_agent.children import Children
 from worker_agent.control import control_socket
 from worker_agent.crowding import Turns, needs_turn
 from worker_agent.deciding import decide
 from worker_agent.deciding.draining import under_way
+from worker_agent.deciding.forgetting import is_at_rest
 from worker_agent.desk import Desk
 from worker_agent.faults import Dying, Moment
+from worker_agent.feeding import Feeder
 from worker_agent.joining import publish_profile
 from worker_agent.looking import situation_of
 from worker_agent.metrics import metrics_server
+from worker_agent.notices import Notices
 from worker_agent.opening import open_agent_content
+from worker_agent.past import Past
+from worker_agent.retiring import UNBOND
 from worker_agent.sending import Sender
 from worker_agent.serving import Server
 from worker_agent.settings import Home, Settings
+from worker_agent.showing import Showcase
 from worker_agent.sight import Sight, Watcher
-from worker_agent.situation import Situation
+from worker_agent.situation import Situation, slots_of
 from worker_agent.waking import Waker
 from worker_agent.working import Worksite
 
 _LONGEST_WAIT_S = 60.0
 _MANY = 4096
+# Of the newest tasks whoever watches is told.
+_MOST_FED = 8
 
 
 class NothingSeenError(TransientError):
@@ -82,13 +92,17 @@ class Agent:
         self._sender = Sender(self.outbox)
         self._market = Market(chain.chain_id, chain.market)
         self._content = open_agent_content(home, settings)
-        self.children = Children()
+        self.children = Children(home.scratch)
         self.env_class = bytes.fromhex(find_class().id)
-        self._profile = publish_profile(self._content, self.env_class)
+        places = settings.content
+        self._notices = Notices(home)
+        self._profile = self._publish()
+        self._showcase = Showcase(home, places)
         self.site = self.worksite(
             home, settings, account, self._market, self._content, self.children, self._reach
         )
         self.sight: Sight | None = None
+        self._past = Past(home)
         # Reorgs after which was looked what they took back; what happened before the start counts.
         self._reorgs = -1
         # For this run alone; `home.paused` is for every run.
@@ -102,6 +116,7 @@ class Agent:
         self._servers: list[Server] = []
         self._turns = Turns(settings.policy.turns)
         self._waker = Waker(chain.wake_by)
+        self._feeder: Feeder | None = None
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> None:
@@ -118,6 +133,11 @@ class Agent:
                 server = metrics_server(self, self.settings.metrics_port)
                 self._servers.append(parts.enter_context(server))
             parts.callback(self._waker.close)
+            parts.callback(self._showcase.close)
+            self._showcase.see_to()
+            if self.settings.dapp.url is not None:
+                self._feeder = Feeder(self.settings.dapp.url, self.home, self.account, self._market)
+                parts.callback(self._feeder.close)
             log.info("started", worker=self.account.address, env_class=self.env_class.hex())
             while not self._is_ending:
                 self._try_step()
@@ -148,11 +168,18 @@ class Agent:
         self._reach(Moment.BEFORE_DECIDING)
         situation = replace(self.situation(), is_crowded=not self._turns.take())
         actions = self.decide(situation)
+        self._past.at_rest.update(
+            number
+            for number in situation.ended
+            if is_at_rest(situation, number, situation.book.tasks[number])
+        )
         if not needs_turn(situation, actions):
             self._turns.give_back()
         for action in actions:
             self._try(action)
         self.site.release({one.task for one in actions if isinstance(one, Prepare)})
+        if self._feeder is not None:
+            self._feeder.watch(self._held())
         self.outbox.step()
 
     def decide(self, situation: Situation) -> list[Action]:
@@ -172,10 +199,14 @@ class Agent:
             block=sight.block,
             # What was signed and is not mined yet is as good as spent.
             purse=sight.purse - self.outbox.pending_value(),
+            gas_price=sight.gas_price,
             salt=self._salt,
             profile=self._profile,
+            retired=self.outbox.succeeded(UNBOND),
             is_paused=self.mode != "running",
             is_draining=self.is_draining,
+            ended=self._past.look(sight.book, sight.now, sight.block),
+            at_rest=self._past.at_rest,
         )
 
     @property
@@ -212,15 +243,43 @@ class Agent:
         if isinstance(action, Send):
             self._sender.send(action)
         elif sight is not None:
-            self.site.perform(action, sight.book)
+            self.site.perform(action, sight)
             if isinstance(action, MakeCard):
                 # It is there now, and joining waits for nothing else.
                 self.wake()
+            if isinstance(action, Tell) and action.is_notice:
+                self._give_notice(action)
+
+    def _give_notice(self, action: Tell) -> None:
+        """Let the requester know: in the profile, whose digest is sent at the next look."""
+        self._notices.add(action.task, action.reason)
+        # Also what could not be published at first, as on a full disk.
+        if self._notices.all != self._published:
+            self._profile = self._publish()
+            self._showcase.look_again()
+            self.wake()
+
+    def _publish(self) -> bytes:
+        gateway, notices = self.settings.content.gateway, self._notices.all
+        digest = publish_profile(self._content, self.env_class, gateway, notices)
+        write_whole(self.home.profile, digest.hex().encode())
+        self._published = notices
+        return digest
 
     def _salt(self, task: int, panel: tuple[int, int], seat: int) -> bytes:
         """Always the same for a seat, and known to nobody without the key: nothing can lose it."""
         about = [self._market.chain_id, self._market.address, task, *panel, seat]
         return hmac.digest(bytes(self.account.key), json.dumps(about).encode(), sha256().name)
+
+    def _held(self) -> dict[int, int]:
+        """The tasks in which we have a slot, also those that have only just ended."""
+        book = self.sight.book if self.sight is not None else Book()
+        held = {
+            number: slots[0]
+            for number, task in book.tasks.items()
+            if (slots := slots_of(task, self.account.address))
+        }
+        return dict(sorted(held.items())[-_MOST_FED:])
 
     def _is_drained(self) -> bool:
         pending = self.outbox.counts()[State.PENDING]
@@ -235,10 +294,13 @@ class Agent:
         asked = {server.fileno() for server in self._servers}
         while not self._is_ending and (left_s := until - time.monotonic()) > 0:
             self._waker.see_to()
-            ready = self.children.wait(left_s, self._wake[0], *self._waker.handles, *asked)
+            self._showcase.see_to()
+            handles = *self._waker.handles, *self._showcase.handles
+            ready = self.children.wait(left_s, self._wake[0], *handles, *asked)
             for server in self._servers:
                 server.serve()
             self._waker.read(ready)
+            self._showcase.read(ready)
             if self._wake[0] in ready:
                 os.read(self._wake[0], _MANY)
             if ready - asked:

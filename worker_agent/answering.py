@@ -11,7 +11,7 @@ from trainyard.engine.auditor import Inputs
 from trainyard.engine.confining import Confinement
 from trainyard.engine.material import Files, fetch_files
 from trainyard.engine.rescoring import audit_score_of_result
-from trainyard.engine.results import Asked
+from trainyard.engine.results import Asked, is_over
 from trainyard.engine.unsealing import Evidence, NotServedError
 from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.errors import TrainyardError
@@ -40,20 +40,29 @@ def answer(
 ) -> None:
     name = answer_name(job.panel, job.seat)
 
-    def keep(value: bytes, scores: list[int], reason: str) -> None:
-        found = {"value": value.hex(), "scores": scores, "reason": reason, "about": job.about}
+    def keep(value: bytes, scores: list[int], reason: str, *, is_idle: bool = False) -> None:
+        found = {
+            "value": value.hex(),
+            "scores": scores,
+            "reason": reason,
+            "about": job.about,
+            "is_idle": is_idle,
+        }
         shelf.write(found, ANSWERS, name)
 
     try:
         manifest, files = _material(job, shelf, content)
         if job.is_scored:
-            scores, reason = _scores(job, manifest, content, shelf, open_sandbox(settings))
+            scores, reason = _scores(
+                job, manifest, content, shelf, open_sandbox(settings, job.wall_s)
+            )
             keep(scores_answer(scores), scores, reason)
             if reason:
                 raise NotServedError(reason)
         else:
             inputs = _served(job, manifest, content, shelf)
-            keep(*_state(job.segment, manifest, files, inputs, again))
+            value, reason = _state(job.segment, manifest, files, inputs, again)
+            keep(value, [], reason, is_idle=_is_idle(value, inputs))
     except NotServedError as error:
         # Kept as an answer, to be given only if nothing better comes in time.
         known = shelf.read(ANSWERS, name)
@@ -90,11 +99,16 @@ def _served(job: AnswerJob, manifest: Manifest, content: Content, shelf: Shelf) 
 
 def _state(
     segment: int, manifest: Manifest, files: Files, inputs: Inputs, again: Recompute
-) -> tuple[bytes, list[int], str]:
+) -> tuple[bytes, str]:
     [answer] = again(manifest, files, {segment: inputs}).answers
     if answer.state is None:
-        return NONSENSE, [], answer.reason
-    return bytes.fromhex(answer.state), [], ""
+        return NONSENSE, answer.reason
+    return bytes.fromhex(answer.state), ""
+
+
+def _is_idle(found: bytes, inputs: Inputs) -> bool:
+    """Whether a segment starts from the end of its run: in rounds too, that is the first state."""
+    return any(map(is_over, inputs.states[:1])) and found != NONSENSE
 
 
 def _scores(

@@ -9,13 +9,15 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _OWN = Path("/proc/self")
 _PREFIX = "trainyard-"
 _CONTROLLERS = ("memory", "pids")
+# Where the agent itself goes, in a group that it was handed.
+_SEAT = f"{_PREFIX}agent"
 _END_S = 10.0
 _POLL_S = 0.01
 _numbers = itertools.count()
@@ -48,6 +50,39 @@ def find_tree(own: Path = _OWN) -> Tree:
             if kind == "cgroup" and below is not None and os.access(below, os.W_OK | os.X_OK):
                 found[controller] = below
     return Tree(1, found)
+
+
+def make_room(own: Path = _OWN, controllers: Sequence[str] = _CONTROLLERS) -> str | None:
+    """Let groups be made below the one that this process was handed, as by a service's `Delegate`.
+
+    In version 2 a group has processes or limited groups in it, so this process moves into one of
+    its own. To be called before it starts any other. Why there will be no groups, or None.
+    """
+    group = _own_groups((own / "cgroup").read_text()).get("")
+    for root, mount, kind, _ in _mounts((own / "mountinfo").read_text()):
+        place = None if kind != "cgroup2" or group is None else _below(mount, root, group)
+        if place is None:
+            continue
+        there_are = (place / "cgroup.controllers").read_text().split()
+        if not set(controllers) <= set(there_are) or not _is_writable(place):
+            return f"{place} is not handed to this user with {' and '.join(controllers)}"
+        # Nobody else's processes are moved about.
+        if (place / "cgroup.procs").read_text().split() != [str(os.getpid())]:
+            return f"{place} has other processes than the agent in it"
+        return _divide(place, controllers)
+    return "no control groups are to be seen"
+
+
+def _divide(place: Path, controllers: Sequence[str]) -> str | None:
+    seat = place / _SEAT
+    try:
+        seat.mkdir(exist_ok=True)
+        (seat / "cgroup.procs").write_text("0")
+        handed_on = " ".join(f"+{controller}" for controller in controllers)
+        (place / "cgroup.subtree_control").write_text(handed_on)
+    except OSError as error:
+        return f"{place} cannot be divided: {error.strerror}"
+    return None
 
 
 def _own_groups(text: str) -> dict[str, str]:

@@ -12,14 +12,18 @@ from trainyard.chain.blocks import head_of
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError, WrongChainError
+from trainyard.chain.fees import gas_price_at
+from trainyard.chain.keystore import KeystoreError, address_in
 from trainyard.chain.quantities import number_in
 from trainyard.chain.rpc import Rpc
 from trainyard.content.errors import SourceError
 from trainyard.content.kubo_rpc import KuboRpc
 from trainyard.engine.checkup import Problem
 from trainyard.protocol.errors import TrainyardError
-from worker_agent.keystore import KeystoreError, address_in
+from trainyard.protocol.gas import AUDIT_GAS
 from worker_agent.locking import holder_of
+from worker_agent.policy import Policy
+from worker_agent.reachability import examine_reach
 from worker_agent.settings import Home, Settings
 
 # A head as old as this is of a node that stands still, or of a chain nobody uses.
@@ -48,8 +52,10 @@ def examine_agent(home: Home, settings: Settings) -> AgentCheckup:
         _market(checkup, settings, well, address)
     _content(checkup, home, settings)
     _sandbox(checkup)
-    if address is None or holder_of(address, home) is None:
+    is_running = address is not None and holder_of(address, home) is not None
+    if not is_running:
         _ports(checkup, settings)
+    checkup.problems += examine_reach(settings, is_running=is_running)
     return checkup
 
 
@@ -118,17 +124,33 @@ def _market(
             return
         balance = int(endpoints.call("eth_getBalance", address, "latest"), 16)
         credit, worker = client.account(address).credit, client.worker(address)
+        is_token, gas_price = client.currency() is not None, gas_price_at(endpoints.run(head_of))
     except (EndpointError, NoEndpointError, RevertedError) as error:
         checkup.miss(str(error), "see whether the address in [chain] is that of a market")
         return
     checkup.found |= {"balance_wei": balance, "credit": credit, "bond": worker.bond}
     checkup.found["registered"] = any(worker.env_class)
+    for what, fix in examine_prices(settings.policy, gas_price, is_token=is_token):
+        checkup.miss(what, fix, needed=False)
     if balance == 0:
         fix = f"send something to {address}"
         checkup.miss("the agent's account has nothing to pay fees with", fix)
     if not any(worker.env_class):
         fix = "the agent registers itself when it runs"
         checkup.miss("the worker is not registered with the market", fix, needed=False)
+
+
+def examine_prices(policy: Policy, gas_price: int, *, is_token: bool) -> Iterator[tuple[str, str]]:
+    """What the market pays against what it costs to take part."""
+    if is_token:
+        if not policy.at_a_loss:
+            fix = "set at_a_loss = true in [policy], and min_wei_per_hour so that gas is paid for"
+            yield "the market pays in a token, which cannot be compared with gas", fix
+        return
+    costs = sum(AUDIT_GAS.values()) * gas_price
+    if policy.bond and policy.min_audit_fee < costs:
+        fix = f"set min_audit_fee = {costs} in [policy], or audit for less than that"
+        yield f"an audit may pay less than its gas, which is about {costs} wei now", fix
 
 
 def _content(checkup: AgentCheckup, home: Home, settings: Settings) -> None:
@@ -167,6 +189,9 @@ def _sandbox(checkup: AgentCheckup) -> None:
         checkup.miss(what, fix or "install bubblewrap, and allow user namespaces")
     else:
         checkup.found["sandbox"] = str(getattr(report, "bwrap", report))
+        if os.geteuid() == 0:
+            what = "as root, whatever gets out of a sandbox is root"
+            checkup.miss(what, "run the agent as an account of its own", needed=False)
 
 
 def _ports(checkup: AgentCheckup, settings: Settings) -> None:

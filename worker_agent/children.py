@@ -3,6 +3,7 @@
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from trainyard.engine.logs import last_line
 _GRACE_S = 5.0
 # Not where systemd keeps the password, nor proxies, nor whatever else the agent was started with.
 _PASSED = (
-    *("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"),
+    *("PATH", "HOME", "LANG", "VIRTUAL_ENV"),
     *("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
 )
 _PASSED_PREFIXES = ("LC_", "PYTHON", "TRAINYARD_")
@@ -40,9 +41,15 @@ class _Child:
 
 
 class Children:
-    """They end with the agent, however that ends."""
+    """They end with the agent, however that ends.
 
-    def __init__(self) -> None:
+    What they put into `scratch` and were killed with is gone when the next agent starts.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True, mode=0o700)
+        self._environment = passed_environment() | {"TMPDIR": str(scratch.absolute())}
         self._running: dict[tuple[int, str], _Child] = {}
         self._selector = selectors.DefaultSelector()
 
@@ -76,7 +83,7 @@ class Children:
                 stdin=subprocess.PIPE if is_told else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=_environment(),
+                env=self._environment,
                 preexec_fn=dying_with_parent(niceness=5),
                 # A terminal's Ctrl-C is for the agent, which ends its children in order.
                 start_new_session=True,
@@ -157,7 +164,7 @@ class Children:
                 child.process.stdin.close()
 
 
-def _environment() -> dict[str, str]:
+def passed_environment() -> dict[str, str]:
     """What a child may know of what the agent was started with: strangers' work runs below it."""
     return {
         name: value

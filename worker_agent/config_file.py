@@ -33,7 +33,8 @@ MEANINGS: dict[str, tuple[str, Any]] = {
     ),
     "chain.poll_s": ("Seconds between two looks at the chain.", None),
     "chain.margin_s": (
-        "So many seconds before a deadline an act is sent at the latest, or not at all.",
+        "What would not be done so many seconds before its deadline is not begun, or given up; "
+        "what is done is sent up to the last second.",
         None,
     ),
     "content": ("Where models, data and results are kept and sought.", None),
@@ -43,9 +44,41 @@ MEANINGS: dict[str, tuple[str, Any]] = {
     ),
     "content.kubo": ("A Kubo node's RPC address, to keep content there.", "http://127.0.0.1:5001"),
     "content.gateways": ("Trustless gateways to fetch from.", None),
+    "content.is_ours": (
+        "Whether the store or node above is this agent's alone: then results are unpinned there "
+        "after policy.keep_hours; in the agent's own folder they always are.",
+        None,
+    ),
+    "content.listen": (
+        "Serve the whole store here as a gateway, to auditors and to who pays. Without this and "
+        "without a Kubo node nobody can fetch what was trained, and the stake is lost.",
+        "0.0.0.0:8490",
+    ),
+    "content.advertise": (
+        "Where others reach that gateway, if it is not where it listens.",
+        "http://worker.example.org:8490",
+    ),
+    "content.boards": (
+        "Gateways that take small blocks: the worker's profile is put up there, which says where "
+        "its gateway is, and others' profiles are found.",
+        None,
+    ),
+    "content.allow_private": (
+        "Whether other workers' gateways are asked at addresses of this machine or of a private "
+        "network, where the whole market is in one.",
+        None,
+    ),
     "policy": ("Which tasks are taken, at which price, and which duties.", None),
     "policy.min_wei_per_hour": (
         "What an hour of this whole machine must earn, as estimated from its measured speed.",
+        None,
+    ),
+    "policy.energy_wei_per_kwh": (
+        "What a kilowatt-hour costs: a task has to pay for its energy, as estimated, and its gas.",
+        None,
+    ),
+    "policy.at_a_loss": (
+        "Whether tasks are taken that do not: for a market in a token, which has no price in gas.",
         None,
     ),
     "policy.max_hours": ("The longest task, as estimated.", None),
@@ -59,7 +92,10 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         "the others wait before they join.",
         2,
     ),
-    "policy.max_memory_bytes": ("The largest task by its memory.", None),
+    "policy.max_memory_bytes": (
+        "The largest task by its memory; at first three quarters of what is here.",
+        None,
+    ),
     "policy.max_disk_bytes": ("The largest task by its disk.", None),
     "policy.bond": (
         "Put down so as to be drawn as auditor, evaluator and referee; 0 for none of that.",
@@ -77,6 +113,10 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         "result is signed.",
         None,
     ),
+    "policy.keep_hours": (
+        "For so long after a task is over its result can be fetched here, and its files stay.",
+        None,
+    ),
     "peers": ("Where other workers of a task reach this one.", None),
     "peers.host": ("The address to listen at.", None),
     "peers.port": (
@@ -84,7 +124,8 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         None,
     ),
     "peers.advertise": (
-        "What is written on the peer card, if it is not where the agent listens.",
+        "What is written on the peer card, if it is not where the agent listens: for the first "
+        "port, and for the others as much further on.",
         "worker.example.org:7700",
     ),
     "peers.relay": ("A relay's address, for a machine that nobody can reach.", "relay.example.org"),
@@ -92,6 +133,8 @@ MEANINGS: dict[str, tuple[str, Any]] = {
     "sandbox.memory_bytes": ("Their memory.", None),
     "sandbox.disk_bytes": ("Their disk.", None),
     "sandbox.processes": ("Their number.", None),
+    "dapp": ("Who is told how training goes, for requesters that watch.", None),
+    "dapp.url": ("The address of a dapp; nobody is told if not given.", "https://dapp.example.org"),
 }
 
 

@@ -87,7 +87,7 @@ def earnings(look: Look) -> list[Earning]:
 
 def _of_task(look: Look, number: int, task: Task, events: Iterable[Seen]) -> Earning:
     me, stake, escrow = look.me, task.terms.stake, task.terms.escrow
-    live = Shelf(look.home.task(number)).read(LIVE)
+    live = Shelf(look.home.record(number)).read(LIVE)
     one = Earning(number, roles_of(task, me), task.state.name.lower())
     one.energy_j = None if live is None else float(live["energy_j"])
     for seen in events:

@@ -3,10 +3,14 @@
 import os
 import signal
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
-from trainyard.chain.outbox import Fault
+if TYPE_CHECKING:
+    # A runner has no business with the chain, nor time to load what speaks to it.
+    from trainyard.chain.outbox import Fault
 
-# NAME:COUNT, the moment and how many times it passes unharmed before it does not.
+# NAME:COUNT:SIGNAL, the moment, how many times it passes unharmed before it does not, and what then
+# comes: SIGKILL if nothing is said.
 VARIABLE = "TRAINYARD_DIE_AT"
 
 
@@ -20,20 +24,34 @@ class Moment(Enum):
     AFTER_CARD = auto()
 
 
+class Stage(Enum):
+    """Moments of a runner, at which its agent is signalled."""
+
+    # It is about to wait for its peers, has one more state, or has all of them.
+    WAITING = auto()
+    STATE = auto()
+    ENDED = auto()
+
+
 class Dying:
-    """Kills this process as SIGKILL would at the moment that the environment names."""
+    """Signals this process at the moment that the environment names."""
 
     def __init__(self, told: str | None) -> None:
-        name, _, count = (told or "").partition(":")
+        name, count, sent = f"{told or ''}::".split(":")[:3]
         self._name, self._left = name, int(count or 0)
+        self._signal = signal.Signals[sent or "SIGKILL"]
 
     @classmethod
     def by_environment(cls) -> "Dying":
         return cls(os.environ.get(VARIABLE))
 
-    def __call__(self, moment: Moment | Fault) -> None:
+    def __call__(self, moment: "Moment | Fault | Stage") -> None:
         if moment.name != self._name:
             return
         if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            is_runner = isinstance(moment, Stage)
+            os.kill(os.getppid() if is_runner else os.getpid(), self._signal)
+            if is_runner and self._signal is signal.SIGKILL:
+                # It would soon end with its agent anyway, but not at this moment.
+                os.kill(os.getpid(), self._signal)
         self._left -= 1

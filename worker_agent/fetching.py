@@ -2,6 +2,7 @@
 
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
+from trainyard.content.keeping import KeepingContent
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import write_whole
 from trainyard.engine.material import fetch_files
@@ -9,7 +10,7 @@ from trainyard.engine.scoring import is_scored
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest, ManifestError
 from worker_agent.jobs import CardsJob, FetchJob
-from worker_agent.joining import fetch_card
+from worker_agent.joining import fetch_card, publish_block
 from worker_agent.progress import (
     DATA,
     FETCHED,
@@ -17,33 +18,48 @@ from worker_agent.progress import (
     Shelf,
 )
 from worker_agent.settings import Home
-from worker_agent.speed import estimate_hours, measured_speed
+from worker_agent.speed import estimate_hours, estimate_joules, measured_speed
 
 MANIFEST = "manifest.json"
 
 
-def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content) -> None:
+def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content, *, keep: bool) -> None:
+    """With `keep` all of it stays in our store, so that auditors can have it from us.
+
+    They need it, and if they do not get it the workers pay for that: a requester who has stopped
+    serving must not be able to bring that about.
+    """
     try:
         manifest = manifest_of(job.manifest, shelf, content)
         _check_terms(job, manifest)
     except (ManifestError, RunError) as error:
         shelf.write({"reason": f"its manifest cannot be used: {error}"}, REFUSED)
         return
-    fetch_files(manifest, content, shelf.path(DATA))
+    if keep:
+        publish_block(content, manifest.canonical)
+        keeper = KeepingContent.of(content)
+        try:
+            fetch_files(manifest, keeper, shelf.path(DATA))
+        finally:
+            keeper.fetcher.close()
+    else:
+        fetch_files(manifest, content, shelf.path(DATA))
     size = sum(path.stat().st_size for path in shelf.path(DATA).rglob("*") if path.is_file())
     # Weights, what the optimiser keeps, gradients, and what a batch makes of it all.
     values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
     resources = manifest.resources
     state_bytes = manifest.model.parameters * 12
+    hours = estimate_hours(manifest, measured_speed(home.folder / "speed.json"))
     document = {
         "mode": manifest.training.mode,
         "workers": manifest.training.workers,
         "segments": manifest.plan.segments,
-        "hours": estimate_hours(manifest, measured_speed(home.folder / "speed.json")),
+        "hours": hours,
+        "energy_j": estimate_joules(hours, manifest.training.threads),
         "memory_bytes": max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
         "disk_bytes": max(
             (resources and resources.disk_bytes) or 0,
-            size + 2 * state_bytes * (manifest.plan.segments + 1),
+            size * (2 if keep else 1) + 2 * state_bytes * (manifest.plan.segments + 1),
         ),
     }
     shelf.write(document, FETCHED)

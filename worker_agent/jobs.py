@@ -13,6 +13,8 @@ class _Job(BaseModel):
 
     home: Path
     task: int
+    # For how long what it computes may run; as long as it likes, if nothing is said.
+    wall_s: float | None = None
 
 
 class FetchJob(_Job):
@@ -29,6 +31,8 @@ class FetchJob(_Job):
 class CardsJob(_Job):
     kind: Literal["cards"] = "cards"
     cards: tuple[str, ...]
+    # Of the task's workers: whose gateways have what is wanted.
+    profiles: tuple[str, ...] = ()
 
 
 class SealJob(_Job):
@@ -53,6 +57,18 @@ class AnswerJob(_Job):
     about: str
     # What is to be scored, by result and root: one, or in a contest what each slot has shown.
     entries: tuple[tuple[str, str] | None, ...]
+    # Of the task's workers: whose gateways have what is wanted.
+    profiles: tuple[str, ...] = ()
+
+
+class LookJob(_Job):
+    kind: Literal["look"] = "look"
+    manifest: str
+    result: str
+    root: str
+    segment: int
+    # Of the workers, who may be the only ones to have what they show.
+    profiles: tuple[str, ...] = ()
 
 
 class StandbyJob(_Job):
@@ -64,7 +80,15 @@ class StandbyJob(_Job):
     inputs: str | None
 
 
-Job = FetchJob | CardsJob | SealJob | AnswerJob | StandbyJob
+class ForgetJob(_Job):
+    """To remove what tasks left here. `task` is the first of them."""
+
+    kind: Literal["forget"] = "forget"
+    # Of each, the cards of its workers.
+    cards: dict[int, tuple[str, ...]]
+
+
+Job = FetchJob | CardsJob | SealJob | AnswerJob | LookJob | StandbyJob | ForgetJob
 _ADAPTER: TypeAdapter[Job] = TypeAdapter(Job)
 
 

@@ -1,22 +1,24 @@
 """The market as an agent's folder leads to it, for commands that need no running agent."""
 
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.fees import gas_price_at
+from trainyard.chain.keystore import address_in
 from trainyard.chain.quantities import number_in
 from trainyard.chain.reading import Reading, read_market
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.ledger.book import Book
-from worker_agent.keystore import address_in
+from worker_agent.past import folders
 from worker_agent.progress import Shelf
 from worker_agent.reporting import account_report, task_reports
 from worker_agent.sending import FEE_RESERVE_WEI
-from worker_agent.settings import Home, Settings
-from worker_agent.situation import ENDED, Situation, slots_of
+from worker_agent.settings import Home, Settings, limits_of
+from worker_agent.situation import ENDED, Ended, Situation, slots_of
 
 _NO_SALT = bytes(32)
 
@@ -83,6 +85,7 @@ class Look:
             now=self.now,
             block=self.block,
             purse=self.purse,
+            gas_price=gas_price_at(self.reading.head),
             salt=lambda task, panel, seat: _NO_SALT,
             is_paused=self.home.paused.exists(),
         )
@@ -106,18 +109,23 @@ def situation_of(
     now: int,
     block: int,
     purse: int,
+    gas_price: int,
     salt: Callable[[int, tuple[int, int], int], bytes],
     profile: bytes = b"",
+    retired: int = 0,
     is_paused: bool = False,
     is_draining: bool = False,
+    ended: Mapping[int, Ended] = MappingProxyType({}),
+    at_rest: Container[int] = frozenset(),
 ) -> Situation:
     """What a decision depends on, with how far we are as the task folders tell."""
-    folder = home.folder / "tasks"
-    here = {path.name for path in os.scandir(folder) if path.is_dir()} if folder.is_dir() else ()
-    live = [
+    here = folders(home.tasks)
+    # Not of all that ever were: there are ever more of them, and files are slow to read.
+    read = [
         number
-        for number, task in book.tasks.items()
-        if task.state not in ENDED or slots_of(task, me)
+        for number in here
+        if (task := book.tasks.get(number)) is not None
+        and (task.state not in ENDED or (number not in at_rest and slots_of(task, me)))
     ]
     return Situation(
         me=me,
@@ -128,13 +136,22 @@ def situation_of(
         clock=time.time(),
         policy=settings.policy,
         env_class=env_class,
-        progress={n: Shelf(home.task(n)).progress() for n in live if str(n) in here},
+        progress={number: Shelf(home.task(number)).progress() for number in read},
         purse=max(0, purse - FEE_RESERVE_WEI),
+        gas_price=gas_price,
+        sandbox=limits_of(settings.sandbox),
         salt=salt,
         profile=profile,
         payout=settings.payout,
         margin_s=settings.chain.margin_s,
         confirmations=settings.chain.confirmations,
+        retired=retired,
         is_paused=is_paused,
         is_draining=is_draining,
+        ended=ended,
+        gone={
+            number
+            for number, task in book.tasks.items()
+            if task.state in ENDED and number not in here
+        },
     )

@@ -1,11 +1,17 @@
 """What settings lead to: the content plane and the sandbox of an agent."""
 
+import math
+import os
+import time
+from dataclasses import replace
+
 from trainyard.content.content import Content
+from trainyard.content.gateways import ask_workers
 from trainyard.content.settings import ContentSettings, open_content
 from worker_agent.finding import look
-from worker_agent.limits import Limits
+from worker_agent.jobs import AnswerJob, CardsJob, LookJob
 from worker_agent.sandbox import Sandbox
-from worker_agent.settings import Home, Settings
+from worker_agent.settings import Home, Settings, limits_of
 
 
 def open_agent_content(home: Home, settings: Settings) -> Content:
@@ -14,22 +20,30 @@ def open_agent_content(home: Home, settings: Settings) -> Content:
         ContentSettings(
             store=places.store or home.content_store,
             kubo=places.kubo,
-            gateways=",".join(places.gateways),
+            gateways=",".join(dict.fromkeys((*places.gateways, *places.boards))),
         )
     )
 
 
-def open_sandbox(settings: Settings, *, is_tried: bool = True) -> Sandbox:
-    """Where the code of strangers runs, with the limits that the operator set.
+def ask_holders(job: AnswerJob | CardsJob | LookJob, settings: Settings, content: Content) -> None:
+    """Ask the workers of a task as well: what they have to show may be nowhere else."""
+    profiles = map(bytes.fromhex, job.profiles)
+    ask_workers(content, profiles, allow_private=settings.content.allow_private)
+
+
+def open_sandbox(
+    settings: Settings, wall_s: float | None = None, *, is_tried: bool = True
+) -> Sandbox:
+    """Where the code of strangers runs, with the limits that the operator set, and for `wall_s`.
 
     One is tried before, so that it can be said what is missing; without, what is run in it fails.
     """
-    wanted = settings.sandbox
     return Sandbox(
-        Limits(
-            memory_bytes=wanted.memory_bytes,
-            disk_bytes=wanted.disk_bytes,
-            processes=wanted.processes,
+        replace(
+            limits_of(settings.sandbox),
+            # No process can use more in that time: it ends also one that nobody watches any more.
+            cpu_s=None if wall_s is None else math.ceil(wall_s * len(os.sched_getaffinity(0))) + 1,
         ),
         None if is_tried else look(),
+        until=None if wall_s is None else time.monotonic() + wall_s,
     )

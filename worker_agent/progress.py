@@ -18,12 +18,12 @@ from trainyard.protocol.trace import Trace
 
 FETCHED, REFUSED, CARD, CLAIM = "fetched.json", "refused.json", "card.json", "claim.json"
 TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json", "answers", "failed"
-# What we found wrong in what was computed together.
-WRONG = "wrong.json"
+# What we found wrong in what was computed together, or before a run's end; and that we looked.
+WRONG, LOOKED = "wrong.json", "looked.json"
 RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
 # After a failure the same work is tried again later, and later still; but windows are not long.
 _HOUR_S = 3600
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 2.0, 60.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S, _MOST_DOUBLINGS = 2.0, 60.0, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Fetched:
     hours: float
     memory_bytes: int
     disk_bytes: int
+    # Of the whole task here, as estimated; zero where nothing is known of this machine.
+    energy_j: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,16 @@ class Answer:
     reason: str = ""
     # What was asked, as `asked` says it.
     about: str = ""
+    # Whether the segment changes nothing, as after the end of a run.
+    is_idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A segment that comes out differently here, time and again, with the trace that it is of."""
+
+    segment: int
+    trace: Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,10 @@ class Failure:
     reason: str
     count: int
     again_at: float
+    # How often in a row it said that it can never be done, without getting any further between.
+    permanent: int = 0
+    # How far it was when it last said so.
+    states: int = 0
 
     def is_due(self, clock: float) -> bool:
         """Whether it may be tried again; a clock that was put back makes nobody wait for hours."""
@@ -70,6 +86,9 @@ class Progress:
     card: bytes | None = None
     claim: Claim | None = None
     trace: Trace | None = None
+    wrong: Wrong | None = None
+    # Whether was looked behind a segment that changes nothing.
+    has_looked: bool = False
     served: frozenset[int] = frozenset()
     is_open: bool = False
     # By panel and seat.
@@ -79,6 +98,8 @@ class Progress:
     silent: dict[int, float] = field(default_factory=dict)
     # How long training still takes, by what it took so far; None before it has begun.
     left_s: float | None = None
+    # How long one segment takes, by those that were finished; None before the first one is.
+    segment_s: float | None = None
 
 
 NONE = Progress()
@@ -105,19 +126,30 @@ class Shelf:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
-    def note(self, work: str, reason: str) -> None:
+    def note(self, work: str, reason: str, *, is_permanent: bool = False) -> None:
         """How work ended: well, without a reason."""
         if reason:
-            self.note_failure(work, reason)
+            self.note_failure(work, reason, is_permanent=is_permanent)
         else:
             self.note_success(work)
 
-    def note_failure(self, work: str, reason: str) -> None:
+    def note_failure(self, work: str, reason: str, *, is_permanent: bool = False) -> None:
         before = self.read(FAILED, f"{work}.json") or {"count": 0}
         count = before["count"] + 1
-        wait_s = min(_FIRST_WAIT_S * 2 ** (count - 1), _LONGEST_WAIT_S)
-        again_at = time.time() + wait_s
-        self.write({"reason": reason, "count": count, "again_at": again_at}, FAILED, f"{work}.json")
+        wait_s = min(_FIRST_WAIT_S * 2 ** min(count - 1, _MOST_DOUBLINGS), _LONGEST_WAIT_S)
+        permanent, states = before.get("permanent", 0), before.get("states", 0)
+        if is_permanent:
+            reached = (self.read(LIVE) or {}).get("states", 0)
+            permanent = 1 if reached > states else permanent + 1
+            states = max(states, reached)
+        note = {
+            "reason": reason,
+            "count": count,
+            "again_at": time.time() + wait_s,
+            "permanent": permanent,
+            "states": states,
+        }
+        self.write(note, FAILED, f"{work}.json")
 
     def note_success(self, work: str) -> None:
         self.path(FAILED, f"{work}.json").unlink(missing_ok=True)
@@ -135,7 +167,9 @@ class Shelf:
             claim=None
             if claim is None
             else Claim.of(bytes.fromhex(claim["result"]), bytes.fromhex(claim["root"])),
-            trace=None if trace is None else Trace([bytes.fromhex(one) for one in trace["states"]]),
+            trace=None if trace is None else _trace(trace["states"]),
+            wrong=self._wrong(),
+            has_looked=self.path(LOOKED).exists(),
             served=frozenset(served.get("segments", ())),
             is_open=bool(served.get("is_open", False)),
             answers=dict(self._answers()),
@@ -146,7 +180,14 @@ class Shelf:
             },
             silent={int(slot): silent_s for slot, silent_s in live.get("silent", {}).items()},
             left_s=_left_s(live, None if fetched is None else fetched["hours"]),
+            segment_s=_segment_s(live),
         )
+
+    def _wrong(self) -> Wrong | None:
+        found = self.read(WRONG)
+        if found is None or found["segment"] is None:
+            return None
+        return Wrong(found["segment"], _trace(found["states"]))
 
     def _answers(self) -> list[tuple[tuple[int, int, int], Answer]]:
         found = []
@@ -159,6 +200,7 @@ class Shelf:
                     tuple(answer["scores"]),
                     answer["reason"],
                     answer.get("about", ""),
+                    answer.get("is_idle", False),
                 )
                 found.append(((segment, round_, seat), value))
         return found
@@ -168,6 +210,10 @@ class Shelf:
         return sorted(path.glob("[!.]*.json")) if path.is_dir() else []
 
 
+def _trace(states: Sequence[str]) -> Trace:
+    return Trace([bytes.fromhex(one) for one in states])
+
+
 def asked(claims: Sequence[Claim | None], segment: int) -> str:
     """What a seat was asked. A reorg may give the same seat another segment, or other claims."""
     named = [b"" if one is None else one.result + one.root for one in claims]
@@ -175,11 +221,21 @@ def asked(claims: Sequence[Claim | None], segment: int) -> str:
 
 
 def _left_s(live: dict[str, Any], hours: float | None) -> float | None:
-    done, segments = live.get("states", 0) - 1, live.get("segments", 0)
-    if done > 0:
-        return float(live["train_s"] / done * (segments - done))
+    done, segments, segment_s = live.get("states", 0) - 1, live.get("segments", 0), _segment_s(live)
+    if segment_s is not None:
+        return float(segment_s * (segments - done))
     has_begun = str(live.get("phase", "")).startswith("training")
     return hours * _HOUR_S if has_begun and hours is not None else None
+
+
+def _segment_s(live: dict[str, Any]) -> float | None:
+    timed = live.get("timed", 0)
+    return float(live["train_s"] / timed) if timed else None
+
+
+def answer_work(panel: tuple[int, int], seat: int) -> str:
+    """How the work of finding a seat's answer is called."""
+    return f"answer-{panel[0]}-{panel[1]}-{seat}"
 
 
 def answer_name(panel: tuple[int, int], seat: int) -> str:

@@ -68,7 +68,7 @@ def staked(book: Book, me: str) -> int:
 def _task_report(
     home: Home, number: int, task: Task, roles: list[str], me: str, now: int, block: int
 ) -> Document:
-    shelf = Shelf(home.task(number))
+    shelf = Shelf(home.record(number))
     move = next_move(task, now, block)
     progress = shelf.progress()
     return {

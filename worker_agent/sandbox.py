@@ -9,7 +9,9 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -50,10 +52,15 @@ def find_sandbox() -> SandboxReport:
 
 
 class Sandbox:
-    """Runs commands with nothing but what they are given. One is enough for any number of them."""
+    """Runs commands with nothing but what they are given. One is enough for any number of them.
 
-    def __init__(self, limits: Limits, report: SandboxReport | None = None) -> None:
-        self.limits = limits
+    None of them runs on after `until`, by the monotonic clock.
+    """
+
+    def __init__(
+        self, limits: Limits, report: SandboxReport | None = None, *, until: float | None = None
+    ) -> None:
+        self.limits, self._until = limits, until
         self.report = find_sandbox() if report is None else report
 
     def command(
@@ -106,7 +113,7 @@ class Sandbox:
         is_told: bool = False,
     ) -> Iterator[Confined]:
         """Run `argv` in a sandbox. When this is left, all of its processes are gone."""
-        limits = self.limits
+        limits = self._limits_now()
         with contextlib.ExitStack() as stack:
             group = None
             if self.report.tree.parents:
@@ -134,6 +141,14 @@ class Sandbox:
             )
             stack.callback(process.end)
             yield process
+
+    def _limits_now(self) -> Limits:
+        """What is started later has less time."""
+        if self._until is None:
+            return self.limits
+        left_s = max(0.0, self._until - time.monotonic())
+        wall_s = self.limits.wall_s
+        return replace(self.limits, wall_s=left_s if wall_s is None else min(wall_s, left_s))
 
     def _variables(self) -> dict[str, str]:
         return {

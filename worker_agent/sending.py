@@ -22,10 +22,12 @@ class Sender:
     outbox: Outbox
     _refused_at: dict[str, float] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)
+    # Of which that was said.
+    _given_up: set[str] = field(default_factory=set)
 
     def send(self, action: Send) -> None:
         """Send it if that was not done yet; a transaction that reverted is sent anew, later."""
-        key = self._key(action.key)
+        key = self._key(action)
         if key is None or time.monotonic() < self._refused_at.get(action.key, 0.0):
             return
         log = structlog.get_logger().bind(action=action.key)
@@ -39,19 +41,27 @@ class Sender:
             return
         log.info("sent", nonce=entry.nonce, transaction=f"0x{entry.newest.hash.hex()}")
 
-    def _key(self, key: str) -> str | None:
+    def _key(self, action: Send) -> str | None:
         """The key of the next attempt; None if one is under way or done, or there were many."""
+        why = ""
         for attempt in range(_MOST_ATTEMPTS):
-            name = key if attempt == 0 else f"{key}#{attempt + 1}"
+            name = action.key if attempt == 0 else f"{action.key}#{attempt + 1}"
             try:
                 entry = self.outbox.entry(name)
             except LookupError:
                 return name
-            if not _has_failed(entry):
+            if not _has_failed(entry, is_final=action.adds_up):
                 return None
+            why = entry.why
+        if action.key not in self._given_up:
+            self._given_up.add(action.key)
+            structlog.get_logger().error(
+                "given up", action=action.key, attempts=_MOST_ATTEMPTS, reason=why
+            )
         return None
 
 
-def _has_failed(entry: Entry) -> bool:
-    is_reverted = entry.state is State.MINED and bool(entry.why)
+def _has_failed(entry: Entry, *, is_final: bool) -> bool:
+    """Whether another may be sent; with `is_final`, not before no reorg can revive this one."""
+    is_reverted = entry.state is State.MINED and bool(entry.why) and not is_final
     return is_reverted or entry.state in (State.REVERTED, State.DISPLACED)

@@ -2,11 +2,23 @@
 
 import tomllib
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from trainyard.protocol.errors import PermanentError
+from trainyard.protocol.profiles import GatewayAddress, gateway_address
+from worker_agent.limits import Limits
+from worker_agent.machine import memory_for_tasks
 from worker_agent.policy import Address, Policy
 
 _FORM = ConfigDict(frozen=True, extra="forbid")
@@ -14,6 +26,28 @@ _FORM = ConfigDict(frozen=True, extra="forbid")
 
 class SettingsError(PermanentError):
     """A setting is missing or cannot be; the message names it, and says what to write."""
+
+
+def host_and_port(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _listening(text: str) -> str:
+    try:
+        host, _ = host_and_port(gateway_address(f"http://{text}").removeprefix("http://"))
+    except ValueError:
+        host = ""
+    if not host:
+        raise ValueError('where to listen is "host:port", such as "0.0.0.0:8490"')
+    return text
+
+
+def _is_wildcard(listen: str) -> bool:
+    try:
+        return ip_address(host_and_port(listen)[0]).is_unspecified
+    except ValueError:
+        return False
 
 
 class ChainSettings(BaseModel):
@@ -29,7 +63,8 @@ class ChainSettings(BaseModel):
     # How deep a transaction has to lie before it is forgotten about.
     confirmations: int = Field(default=12, ge=1)
     poll_s: float = Field(default=2.0, gt=0)
-    # So long before a deadline an act is sent at the latest, or not at all.
+    # What would not be done so long before its deadline is not begun, or given up. What is done is
+    # sent up to the last second: to come too late costs a fee, to say nothing a part of the stake.
     margin_s: float = Field(default=30.0, ge=0)
 
 
@@ -40,6 +75,39 @@ class ContentPlaces(BaseModel):
     store: Path | None = None
     kubo: str | None = None
     gateways: tuple[str, ...] = ()
+    # Whether the store or node that is named here is this agent's alone.
+    is_ours: bool = False
+    # Where to serve all of the store, for those who have no Kubo node to do so.
+    listen: Annotated[str, AfterValidator(_listening)] | None = None
+    # Where others find what we have, if it is not where we listen.
+    advertise: GatewayAddress | None = None
+    # Where the profile is put up, which says so.
+    boards: tuple[str, ...] = ()
+    # Whether other workers' gateways are asked at addresses that not everybody can reach.
+    allow_private: bool = False
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        if self.listen is not None and self.kubo is not None:
+            raise ValueError(
+                "listen serves the embedded store: without it, advertise the gateway of the Kubo "
+                "node if there is one"
+            )
+        if self.listen is not None and self.advertise is None and _is_wildcard(self.listen):
+            raise ValueError(
+                f"nobody can connect to {self.listen}: say with advertise where others find it"
+            )
+        return self
+
+    @property
+    def gateway(self) -> str | None:
+        """Where others find what we have, as our profile says it."""
+        return self.advertise or (self.listen and f"http://{self.listen}")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nobody else counts on what we pinned: the same content has one pin for all."""
+        return self.is_ours or (self.store is None and self.kubo is None)
 
 
 class PeerSettings(BaseModel):
@@ -56,12 +124,29 @@ class PeerSettings(BaseModel):
     relay: str | None = None
 
 
+class DappSettings(BaseModel):
+    """Who is told how training goes; best effort, and signed by the wallet."""
+
+    model_config = _FORM
+
+    url: str | None = Field(default=None, pattern="^https?://")
+
+
 class SandboxSettings(BaseModel):
     model_config = _FORM
 
-    memory_bytes: int = Field(default=4 << 30, gt=0)
+    memory_bytes: int = Field(default_factory=memory_for_tasks, gt=0)
     disk_bytes: int = Field(default=20 << 30, gt=0)
     processes: int = Field(default=1024, gt=0)
+
+
+def limits_of(settings: SandboxSettings) -> Limits:
+    """What the operator lets a task use."""
+    return Limits(
+        memory_bytes=settings.memory_bytes,
+        disk_bytes=settings.disk_bytes,
+        processes=settings.processes,
+    )
 
 
 class Settings(BaseModel):
@@ -72,6 +157,7 @@ class Settings(BaseModel):
     policy: Policy = Policy()
     peers: PeerSettings = PeerSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    dapp: DappSettings = DappSettings()
     # Where earnings go; they stay in the market if not given.
     payout: Address | None = None
     # Prometheus asks here; loopback only.
@@ -103,6 +189,16 @@ class Home:
         return self.folder / "notes.sqlite"
 
     @property
+    def notices(self) -> Path:
+        """What requesters are told of tasks that were given up."""
+        return self.folder / "notices.json"
+
+    @property
+    def profile(self) -> Path:
+        """What others are shown of this worker: the digest of its profile."""
+        return self.folder / "profile"
+
+    @property
     def content_store(self) -> Path:
         return self.folder / "content"
 
@@ -125,8 +221,30 @@ class Home:
     def log(self) -> Path:
         return self.folder / "agent.log"
 
+    @property
+    def gateway_log(self) -> Path:
+        return self.folder / "gateway.log"
+
+    @property
+    def scratch(self) -> Path:
+        """Where processes for tasks put what nobody needs after them."""
+        return self.folder / "scratch"
+
+    @property
+    def tasks(self) -> Path:
+        return self.folder / "tasks"
+
     def task(self, task: int) -> Path:
-        return self.folder / "tasks" / str(task)
+        return self.tasks / str(task)
+
+    def past(self, task: int) -> Path:
+        """What is kept of a task when all else was removed."""
+        return self.folder / "past" / str(task)
+
+    def record(self, task: int) -> Path:
+        """Where reports find what is known of a task."""
+        folder = self.task(task)
+        return folder if folder.is_dir() else self.past(task)
 
 
 def read_settings(home: Home) -> Settings:

@@ -9,9 +9,13 @@ from trainyard.chain.blocks import head_of
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import ReorgTooDeepError
+from trainyard.chain.fees import gas_price_at
 from trainyard.chain.quantities import number_in
 from trainyard.chain.views import BookView
 from trainyard.protocol.ledger.book import Book
+
+# So many events are applied again at a start, or fewer.
+_MANY_EVENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class Sight:
     now: int
     # What the account holds in the chain's own currency.
     purse: int
+    # What a unit of gas costs, with the tip that we offer.
+    gas_price: int = 0
     # How long ago the head was made, by the chain's time at its first sight and ours since.
     age_s: int = 0
     # Blocks of which the book knows nothing yet.
@@ -30,7 +36,7 @@ class Sight:
 
 
 class Watcher:
-    """Follows the market from its first block on; the view lives in memory."""
+    """Follows the market from its first block on, or from where the last run came to."""
 
     def __init__(self, endpoints: Endpoints, cursor: Cursor, who: str) -> None:
         self._endpoints, self._cursor, self._who = endpoints, cursor, who
@@ -38,7 +44,11 @@ class Watcher:
         self.events = 0
         # How often the chain took something back.
         self.reorgs = 0
-        self._begin()
+        kept = cursor.book()
+        if kept is None:
+            self._begin()
+        else:
+            self._view = BookView(kept)
 
     def look(self) -> Sight:
         try:
@@ -60,19 +70,27 @@ class Watcher:
         )
         place = self._cursor.place
         lag = max(0, number - place.number) if place is not None else 0
-        return Sight(self._view.book, number, now, purse, now - timestamp, lag)
+        return Sight(self._view.book, number, now, purse, gas_price_at(head), now - timestamp, lag)
 
     def _begin(self) -> None:
-        self._cursor.forget()
+        self._cursor.begin_book()
         self._view = BookView()
 
     def _follow(self) -> None:
         while (batch := self._cursor.next()) is not None:
             # In this order: what cannot be kept, as on a full disk, comes again, and a view takes
-            # nothing twice. A crash between the two costs nothing, for a view begins anew.
+            # nothing twice. A crash between the two costs nothing: the next view begins with what
+            # was kept.
             self._cursor.keep(batch)
             self._view.take(batch)
             if isinstance(batch, Found):
                 self.events += len(batch.events)
             else:
                 self.reorgs += 1
+            self._keep_book()
+
+    def _keep_book(self) -> None:
+        """Now and then, for it is large; until then its events are kept."""
+        if self._view.settled >= _MANY_EVENTS:
+            self._cursor.keep_book(self._view.base, self._view.base_block)
+            self._view.settled = 0

@@ -1,19 +1,28 @@
 """All that a decision depends on."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 
 from trainyard.chain.calls import MarketCalls
 from trainyard.protocol.commitments import Claim, Market
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import Policy as TaskPolicy
 from trainyard.protocol.market import TaskState
+from worker_agent.limits import Limits
 from worker_agent.policy import Policy
 from worker_agent.progress import NONE, Progress
 
 ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 # Who comes next waits so long before it does what anyone may do.
 TURN_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """When a task was first seen to be over: the chain's time, and its head."""
+
+    at: int
+    block: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,10 @@ class Situation:
     progress: Mapping[int, Progress]
     # What the account holds beside its credit, where that can be put in.
     purse: int
+    # What a unit of gas costs now.
+    gas_price: int = field(default=0, kw_only=True)
+    # What the sandbox lets a task use.
+    sandbox: Limits = field(default=Limits(), kw_only=True)
     # A secret of the account for each seat, always the same.
     salt: Callable[[int, tuple[int, int], int], bytes]
     profile: bytes = b""
@@ -40,16 +53,28 @@ class Situation:
     margin_s: float = 30.0
     # How many blocks deep something has to lie before it counts on staying.
     confirmations: int = 1
+    # How often we took our bond back, by our own journal: what we sent before belongs to before.
+    retired: int = 0
     # Takes nothing new.
     is_paused: bool = False
     # Other agents of this machine have their turn: takes nothing new for now.
     is_crowded: bool = False
     # And will end when nothing is under way: it wants to be drawn no more.
     is_draining: bool = False
+    # Of tasks that are over, those that have left something here.
+    ended: Mapping[int, Ended] = field(default_factory=dict)
+    # And those that have not: there are ever more of them.
+    gone: Container[int] = frozenset()
 
     @property
     def calls(self) -> MarketCalls:
         return MarketCalls(self.market.address)
+
+    @property
+    def credit(self) -> int:
+        """What the market owes the account."""
+        account = self.book.accounts.get(self.me)
+        return 0 if account is None else account.credit
 
     def of(self, task: int) -> Progress:
         return self.progress.get(task, NONE)
@@ -76,6 +101,14 @@ def slots_of(task: Task, who: str) -> list[int]:
     ]
 
 
+def is_behind(task: Task, slot: int) -> bool:
+    """Whether the slot stands behind the claim that is verified."""
+    return task.slots[slot].claim is not None and (
+        task.slots[slot].digest == task.slots[task.lead].digest
+        or task.terms.policy is TaskPolicy.CONTEST
+    )
+
+
 def trains_jointly(task: Task) -> bool:
     """Whether the slots of a task train together; otherwise each does all of it alone."""
     is_alone = task.terms.policy in (TaskPolicy.REPLICATE, TaskPolicy.CONTEST)
@@ -90,8 +123,10 @@ def in_question(task: Task) -> list[Claim | None]:
 
 def parties(task: Task) -> list[str]:
     """Who has money in a task, whoever's turn comes first in front."""
-    lead = task.slots[task.lead].worker
-    holders = [slot.worker for slot in task.slots]
+    # Who left or was evicted has nothing in it any more, and does nothing for it.
+    present = [task.joined >> index & 1 for index in range(len(task.slots))]
+    holders = [slot.worker for slot, here in zip(task.slots, present, strict=True) if here]
+    lead = task.slots[task.lead].worker if present[task.lead] else None
     members = [seat.member for _, panel in sorted(task.panels.items()) for seat in panel.seats]
     accusers = [dispute.accuser for _, dispute in sorted(task.disputes.items())]
     everybody = (lead, *holders, *members, *accusers, task.requester)

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trainyard.engine.classes import cache_folder
+from trainyard.engine.energy import find_power
 from trainyard.engine.journal import write_whole
 from trainyard.engine.pacing import Paces, measure_paces, pacing_manifest
 from trainyard.protocol.manifest import Manifest
@@ -27,6 +28,7 @@ _RECURRENT = ("LSTM", "GRU", "SimpleRNN", "Bidirectional")
 _KINDS = ("convolution", "product", "recurrence")
 # Below it, a difference of two measurements is noise.
 _LEAST_S = 1e-5
+_NO_COUNTERS = Path("/nonexistent")
 
 
 class Speed(BaseModel):
@@ -62,6 +64,13 @@ def estimate_hours(manifest: Manifest, speed: Speed) -> float:
     if training.workers > 1:
         step_s += _EXCHANGE_S
     return (step_s * manifest.plan.steps + paces.start_s + _START_S) / 3600
+
+
+def estimate_joules(hours: float, threads: int) -> float:
+    """What so many cores take in that time, as they are known; zero for those that are not."""
+    # Counters tell what was used, and not what will be.
+    power = find_power(counters=_NO_COUNTERS)
+    return 0.0 if power is None else hours * 3600 * threads * power.core_w
 
 
 def measured_speed(path: Path) -> Speed:

@@ -7,7 +7,7 @@ in it. What would forbid those is left out, and only that.
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker_agent.keystore import CREDENTIAL
+from trainyard.chain.keystore import CREDENTIAL
 
 _UNIT = """\
 [Unit]
@@ -35,7 +35,10 @@ ProtectHome={protect_home}
 ReadWritePaths={writable}
 StateDirectory=trainyard
 StateDirectoryMode=0700
-Environment=XDG_STATE_HOME=/var/lib/trainyard
+CacheDirectory=trainyard
+CacheDirectoryMode=0700
+# Else they would be below the account's home, which may not be written.
+Environment=XDG_STATE_HOME=%S/trainyard XDG_CACHE_HOME=%C/trainyard
 PrivateTmp=yes
 PrivateMounts=yes
 UMask=0077
@@ -68,8 +71,8 @@ SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
 SystemCallErrorNumber=EPERM
 RestrictNamespaces=user mnt pid net uts ipc cgroup
 
-# What it may use. Tasks get cgroups of their own below this one.
-Delegate=yes
+# What it may use. Tasks get cgroups of their own below this one; the agent itself moves into one.
+Delegate=memory pids
 MemoryMax={memory_bytes}
 TasksMax=4096
 LimitNOFILE=65536

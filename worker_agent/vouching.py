@@ -2,8 +2,9 @@
 
 import random
 
+from trainyard.content.cid import Cid
 from trainyard.content.content import Content
-from trainyard.engine.auditing import inputs_in
+from trainyard.engine.auditing import inputs_in, recompute
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import fetch_files
 from trainyard.engine.offers import OFFERS, SIGNERS, read_signers
@@ -16,6 +17,7 @@ from trainyard.protocol.manifest import Local, Manifest, RoundsPlan
 from worker_agent.fetching import MANIFEST
 from worker_agent.jobs import SealJob
 from worker_agent.opening import open_sandbox
+from worker_agent.pinning import note_pins, pinning
 from worker_agent.progress import (
     CLAIM,
     DATA,
@@ -26,7 +28,7 @@ from worker_agent.progress import (
     Shelf,
 )
 from worker_agent.recomputing import Recompute
-from worker_agent.settings import Settings
+from worker_agent.settings import Home, Settings
 
 
 def seal_run(
@@ -38,7 +40,10 @@ def seal_run(
         raise PermanentError("the run is of another manifest than the task; nothing is submitted")
     if job.self_audits and shelf.read(CLAIM) is None:
         _audit_ourselves(job, settings, shelf, content, journal, again)
-    result = seal(journal, content, served=job.served, is_open=job.is_open)
+    pinned = set[Cid]()
+    with pinning(Home(job.home)):
+        result = seal(journal, content, served=job.served, is_open=job.is_open, pinned=pinned.add)
+        note_pins(shelf, pinned)
     shelf.write({"states": [state.hex() for state in journal.trace.states]}, TRACE)
     shelf.write({"segments": list(job.served), "is_open": job.is_open}, SERVED)
     shelf.write({"result": result.digest.hex(), "root": result.root}, CLAIM)
@@ -61,7 +66,7 @@ def _audit_ourselves(
         raise PermanentError(known["reason"])
     manifest = Manifest.parse(journal.manifest)
     if is_scored(manifest):
-        _score_ourselves(settings, shelf, content, journal)
+        _score_ourselves(job, settings, shelf, content, journal)
         return
     files = fetch_files(manifest, content, shelf.path(DATA))
     segments = by_others(journal, manifest, job.slot)
@@ -69,19 +74,26 @@ def _audit_ourselves(
     inputs = {segment: inputs_in(journal, manifest, segment) for segment in chosen}
     found = again(manifest, files, inputs)
     wrong = [
-        f"{_name_of(manifest, answer.segment)} comes"
+        answer
         for answer in found.answers
         if answer.state != journal.entries[answer.segment + 1].state
     ]
-    if found.start != journal.entries[0].state:
-        wrong.append("the first state comes")
+    if not wrong and found.start == journal.entries[0].state:
+        return
+    what = _name_of(manifest, wrong[0].segment) if wrong else "the first state"
+    reason = (
+        f"{what} comes out differently here: a peer sent wrong values, or this machine is "
+        "faulty; nothing is submitted"
+    )
+    states = [state.hex() for state in journal.trace.states]
+    shelf.write({"reason": reason, "segment": None, "states": states}, WRONG)
     if wrong:
-        reason = (
-            f"{wrong[0]} out differently here: a peer sent wrong values, or this machine is "
-            "faulty; nothing is submitted"
-        )
-        shelf.write({"reason": reason}, WRONG)
-        raise PermanentError(reason)
+        # To accuse others costs a bond if it is this machine that is faulty: it looks twice.
+        segment, sandbox = wrong[0].segment, open_sandbox(settings, job.wall_s)
+        [same] = recompute(manifest, files, {segment: inputs[segment]}, confinement=sandbox).answers
+        if same.state == wrong[0].state:
+            shelf.write({"reason": reason, "segment": segment, "states": states}, WRONG)
+    raise PermanentError(reason)
 
 
 def by_others(journal: Journal, manifest: Manifest, slot: int | None) -> list[int]:
@@ -111,13 +123,19 @@ def _name_of(manifest: Manifest, segment: int) -> str:
     return f"segment {segment}, the part of worker {part.slot} in round {part.round},"
 
 
-def _score_ourselves(settings: Settings, shelf: Shelf, content: Content, journal: Journal) -> None:
+def _score_ourselves(
+    job: SealJob, settings: Settings, shelf: Shelf, content: Content, journal: Journal
+) -> None:
     """Compute the score again before we sign for a result that another one led to."""
     asked = Asked(
         manifest=Manifest.parse(journal.manifest).digest.hex(), root=journal.trace.root.hex()
     )
     found = audit_score_of_folder(
-        content, journal.folder, asked, shelf.path(DATA), confinement=open_sandbox(settings)
+        content,
+        journal.folder,
+        asked,
+        shelf.path(DATA),
+        confinement=open_sandbox(settings, job.wall_s),
     )
     if not found.is_credible:
         raise PermanentError(

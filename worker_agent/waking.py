@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import structlog
 
 from trainyard.content.lifeline import dying_with_parent
+from worker_agent.children import passed_environment
 
 _AGAIN_S = 60.0
 _MANY = 4096
@@ -44,6 +45,7 @@ class Waker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=passed_environment(),
             preexec_fn=dying_with_parent(),
             start_new_session=True,
         )

@@ -21,9 +21,21 @@ from trainyard.engine.standby import Standby, standing_by
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 from worker_agent.answering import answer
+from worker_agent.behind import look_behind
 from worker_agent.fetching import fetch, fetch_cards, manifest_of
-from worker_agent.jobs import AnswerJob, CardsJob, FetchJob, Job, SealJob, StandbyJob, read_job
-from worker_agent.opening import open_agent_content, open_sandbox
+from worker_agent.forgetting import forget
+from worker_agent.jobs import (
+    AnswerJob,
+    CardsJob,
+    FetchJob,
+    ForgetJob,
+    Job,
+    LookJob,
+    SealJob,
+    StandbyJob,
+    read_job,
+)
+from worker_agent.opening import ask_holders, open_agent_content, open_sandbox
 from worker_agent.progress import (
     DATA,
     Shelf,
@@ -46,13 +58,19 @@ def main() -> None:
     try:
         match job:
             case FetchJob():
-                fetch(job, home, shelf, content)
+                fetch(job, home, shelf, content, keep=settings.content.listen is not None)
             case CardsJob():
+                ask_holders(job, settings, content)
                 fetch_cards(job, content)
+            case LookJob():
+                ask_holders(job, settings, content)
+                look_behind(job, settings, shelf, content)
+            case ForgetJob():
+                forget(job, home, settings, content)
             case StandbyJob():
                 _stand_by(job, settings, shelf, content)
             case SealJob() | AnswerJob():
-                again = partial(_recompute_afresh, settings)
+                again = partial(_recompute_afresh, settings, job.wall_s)
                 _check_or_answer(job, settings, shelf, content, again)
     except TrainyardError as error:
         print(json.dumps({"reason": str(error)}), flush=True)
@@ -69,14 +87,13 @@ def _stand_by(job: StandbyJob, settings: Settings, shelf: Shelf, content: Conten
             files = fetch_files(manifest, content, shelf.path(DATA))
             folder = shelf.path(job.inputs).absolute()
             folder.mkdir(parents=True, exist_ok=True)
-            ready = parts.enter_context(
-                standing_by(manifest, files, open_sandbox(settings, is_tried=False), [folder])
-            )
+            sandbox = open_sandbox(settings, job.wall_s, is_tried=False)
+            ready = parts.enter_context(standing_by(manifest, files, sandbox, [folder]))
         told = _told(ready)
         if not isinstance(told, SealJob | AnswerJob):
             return
         if ready is None:
-            again: Recompute = partial(_recompute_afresh, settings)
+            again: Recompute = partial(_recompute_afresh, settings, told.wall_s)
         else:
             again = partial(_recompute_by, ready)
         _check_or_answer(told, settings, shelf, content, again)
@@ -92,9 +109,13 @@ def _told(ready: Standby | None) -> Job | None:
 
 
 def _recompute_afresh(
-    settings: Settings, manifest: Manifest, files: Files, segments: Mapping[int, Inputs]
+    settings: Settings,
+    wall_s: float | None,
+    manifest: Manifest,
+    files: Files,
+    segments: Mapping[int, Inputs],
 ) -> Recomputed:
-    return recompute(manifest, files, segments, confinement=open_sandbox(settings))
+    return recompute(manifest, files, segments, confinement=open_sandbox(settings, wall_s))
 
 
 def _recompute_by(
@@ -109,6 +130,7 @@ def _check_or_answer(
     if isinstance(job, SealJob):
         seal_run(job, settings, shelf, content, again)
     else:
+        ask_holders(job, settings, content)
         answer(job, settings, shelf, content, again)
 
 

@@ -1,12 +1,9 @@
 """Does on this machine what was decided: each piece in a process of its own, one at a time."""
 
-import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from functools import singledispatchmethod
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -17,22 +14,46 @@ from trainyard.content.content import Content
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book, Task
-from trainyard.protocol.market import OWN_PANEL, Policy, Terms
-from worker_agent.actions import Fetch, MakeCard, Prepare, Recompute, Seal, Stop, Tell, Train
-from worker_agent.children import Children, Done
+from trainyard.protocol.market import OWN_PANEL, Policy
+from trainyard.protocol.profiles import profiles_of
+from worker_agent.actions import (
+    Fetch,
+    Forget,
+    LookBehind,
+    MakeCard,
+    Prepare,
+    Recompute,
+    Seal,
+    Stop,
+    Tell,
+    Train,
+)
+from worker_agent.children import Children
 from worker_agent.deciding.readiness import STANDBY
+from worker_agent.endings import is_permanent, reason_of
 from worker_agent.faults import Moment
-from worker_agent.jobs import AnswerJob, CardsJob, FetchJob, SealJob, StandbyJob
+from worker_agent.jobs import (
+    AnswerJob,
+    CardsJob,
+    FetchJob,
+    ForgetJob,
+    LookJob,
+    SealJob,
+    StandbyJob,
+)
 from worker_agent.jobs import Job as WorkJob
-from worker_agent.joining import has_card, make_card, read_card
-from worker_agent.progress import JOBS, RUN, Failure, Shelf, asked
+from worker_agent.joining import choose_port, has_card, make_card, read_card
+from worker_agent.lasting import answer_s, stage_s, standby_s
+from worker_agent.past import folders
+from worker_agent.progress import CARD, JOBS, RUN, Failure, Shelf, answer_work, asked
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
-from worker_agent.situation import in_question, trains_jointly
+from worker_agent.sight import Sight
+from worker_agent.situation import ENDED as OVER
+from worker_agent.situation import in_question, slots_of, trains_jointly
 
-# Less than that is left when nothing more can be written.
-_NO_ROOM_BYTES = 64 << 10
+FORGET, _FORGET_AGAIN_S = "forget", 600.0
 
 
 class Worksite:
@@ -61,6 +82,7 @@ class Worksite:
         # By digest: what a card says never changes.
         self._read_cards: dict[bytes, str] = {}
         self._told: set[Tell] = set()
+        self._forgets_at = 0.0
 
     def collect(self) -> None:
         """Note what has ended, and how."""
@@ -69,24 +91,29 @@ class Worksite:
             shelf = self._shelf(done.task)
             log = structlog.get_logger().bind(task_id=done.task, work=done.work)
             reason = "" if done.status == 0 else reason_of(done, self._home.folder)
+            is_final = is_permanent(done, self._home.folder)
             if reason:
                 self.failures[done.work.partition("-")[0]] += 1
                 log.warning("failed", reason=reason)
             else:
                 log.info("done")
+            if done.work == FORGET:
+                # To note it would bring back a folder that is gone.
+                self._forgets_at = time.monotonic() + (_FORGET_AGAIN_S if reason else 0.0)
+                continue
             try:
-                shelf.note(done.work, reason)
+                shelf.note(done.work, reason, is_permanent=is_final)
             except OSError as error:
                 # It is tried again sooner than it should be.
                 log.warning("not noted", reason=str(error))
 
     @singledispatchmethod
-    def perform(self, action: Any, book: Book) -> None:
+    def perform(self, action: Any, sight: Sight) -> None:
         raise TypeError(f"{action} is nothing that is done here")
 
     @perform.register
-    def _(self, action: Fetch, book: Book) -> None:
-        terms = book.tasks[action.task].terms
+    def _(self, action: Fetch, sight: Sight) -> None:
+        terms = sight.book.tasks[action.task].terms
         job = FetchJob(
             home=self._home.folder,
             task=action.task,
@@ -100,7 +127,7 @@ class Worksite:
         self._begin("fetch", job)
 
     @perform.register
-    def _(self, action: MakeCard, book: Book) -> None:
+    def _(self, action: MakeCard, sight: Sight) -> None:
         self._reach(Moment.BEFORE_CARD)
         make_card(
             self._shelf(action.task),
@@ -109,16 +136,17 @@ class Worksite:
             self._account,
             self._settings.peers,
             self._content,
+            self._port(action.task, sight),
         )
         self._reach(Moment.AFTER_CARD)
 
     @perform.register
-    def _(self, action: Train, book: Book) -> None:
-        task, shelf = book.tasks[action.task], self._shelf(action.task)
+    def _(self, action: Train, sight: Sight) -> None:
+        task, shelf = sight.book.tasks[action.task], self._shelf(action.task)
         progress = shelf.progress()
         has_ended = (shelf.path(RUN) / ENDED).exists()
         if has_ended and progress.claim is None and _is_due(progress.failures.get("seal")):
-            self._begin("seal", self._first_seal(action.task, action.slot, task.terms))
+            self._begin("seal", self._first_seal(action, task, sight.now))
         # Who computed alone has nothing for the others.
         is_alone = progress.fetched is not None and progress.fetched.workers == 1
         if (has_ended and is_alone) or not _is_due(progress.failures.get("train")):
@@ -127,7 +155,7 @@ class Worksite:
         slot, holders, cards = 0, {0: str(self._account.address)}, dict[int, str]()
         if trains_jointly(task):
             slot, holders = action.slot, _holders(task)
-            cards = self._cards(action.task, task)
+            cards = self._cards(action.task, sight.book)
         job = RunnerJob(
             home=self._home.folder,
             task=action.task,
@@ -137,28 +165,30 @@ class Worksite:
             market=self._market.address,
             holders=holders,
             cards=cards,
+            wall_s=stage_s(task, sight.now),
         )
         path = shelf.path(JOBS, "train.json")
+        is_running = self._children.has(action.task, "train")
         # Written when something changed: that is what the runner looks for.
-        if not path.exists() or RunnerJob.read(path) != job:
+        if not is_running or not path.exists() or not RunnerJob.read(path).says_the_same_as(job):
             self._write("train", job)
-        if not self._children.has(action.task, "train"):
+        if not is_running:
             self._start("train", self.runner_module, action.task, str(path))
 
     @perform.register
-    def _(self, action: Seal, book: Book) -> None:
+    def _(self, action: Seal, sight: Sight) -> None:
         job = SealJob(
             home=self._home.folder,
             task=action.task,
             served=action.served,
             is_open=action.is_open,
+            wall_s=stage_s(sight.book.tasks[action.task], sight.now),
         )
         self._begin("seal", job)
 
     @perform.register
-    def _(self, action: Recompute, book: Book) -> None:
-        task = book.tasks[action.task]
-        segment, round_ = action.panel
+    def _(self, action: Recompute, sight: Sight) -> None:
+        task = sight.book.tasks[action.task]
         seat = task.panels[action.panel].seats[action.seat]
         claims = in_question(task)
         claim = next((one for one in claims if one is not None), None)
@@ -171,26 +201,48 @@ class Worksite:
             result=claim.result.hex(),
             root=claim.root.hex(),
             segment=seat.segment,
-            is_scored=segment == OWN_PANEL and task.terms.policy is not Policy.AUDIT,
+            is_scored=action.panel[0] == OWN_PANEL and task.terms.policy is not Policy.AUDIT,
             panel=action.panel,
             seat=action.seat,
             about=asked(claims, seat.segment),
+            wall_s=answer_s(task, action.panel, sight.now),
             entries=tuple(
                 None if one is None else (one.result.hex(), one.root.hex()) for one in claims
             ),
+            profiles=_profiles(sight.book, action.task),
         )
-        self._begin(f"answer-{segment}-{round_}-{action.seat}", job)
+        self._begin(answer_work(action.panel, action.seat), job)
 
     @perform.register
-    def _(self, action: Prepare, book: Book) -> None:
+    def _(self, action: LookBehind, sight: Sight) -> None:
+        task = sight.book.tasks[action.task]
+        claim = task.slots[task.lead].claim
+        if claim is None:
+            return
+        job = LookJob(
+            home=self._home.folder,
+            task=action.task,
+            manifest=task.terms.manifest.hex(),
+            result=claim.result.hex(),
+            root=claim.root.hex(),
+            segment=action.segment,
+            profiles=_profiles(sight.book, action.task),
+            wall_s=stage_s(task, sight.now),
+        )
+        self._begin("look", job)
+
+    @perform.register
+    def _(self, action: Prepare, sight: Sight) -> None:
         works = self._children.of(action.task)
         if not self.stands_by or any(one.startswith((STANDBY, "seal", "answer")) for one in works):
             return
+        task = sight.book.tasks[action.task]
         job = StandbyJob(
             home=self._home.folder,
             task=action.task,
-            manifest=book.tasks[action.task].terms.manifest.hex(),
+            manifest=task.terms.manifest.hex(),
             inputs=action.inputs,
+            wall_s=standby_s(task, sight.now),
         )
         path = self._write(STANDBY, job)
         self._start(STANDBY, self.work_module, action.task, path, is_told=True)
@@ -202,7 +254,7 @@ class Worksite:
                 self._children.dismiss(task, STANDBY)
 
     @perform.register
-    def _(self, action: Stop, book: Book) -> None:
+    def _(self, action: Stop, sight: Sight) -> None:
         for work in self._children.of(action.task):
             if work in action.spared or (action.works and work not in action.works):
                 continue
@@ -212,17 +264,48 @@ class Worksite:
             self._children.stop(action.task, work)
 
     @perform.register
-    def _(self, action: Tell, book: Book) -> None:
+    def _(self, action: Tell, sight: Sight) -> None:
         if action not in self._told:
             self._told.add(action)
             structlog.get_logger().warning("lost", task_id=action.task, reason=action.reason)
 
-    def _cards(self, number: int, task: Task) -> dict[int, str]:
+    @perform.register
+    def _(self, action: Forget, sight: Sight) -> None:
+        """One such process at a time, and none for tasks of which something still runs."""
+        tasks = [one for one in action.tasks if not self._children.of(one)]
+        if not tasks or self._children.doing(FORGET) or time.monotonic() < self._forgets_at:
+            return
+        cards = {one: self._cards_of(sight.book.tasks[one]) for one in tasks}
+        self._told = {one for one in self._told if one.task not in cards}
+        for digest in {one for some in cards.values() for one in some}:
+            self._read_cards.pop(bytes.fromhex(digest), None)
+        job = ForgetJob(home=self._home.folder, task=tasks[0], cards=cards)
+        # Not in the folder of a task, for that goes.
+        place = Shelf(self._home.folder / FORGET)
+        place.write(job.model_dump(mode="json"), "job.json")
+        path, log = str(place.path("job.json")), place.path("log")
+        self._children.start(tasks[0], FORGET, self.work_module, [path], log)
+
+    def _port(self, number: int, sight: Sight) -> int:
+        held, promised = set[int](), set[int]()
+        for other in folders(self._home.tasks) - {number}:
+            task, card = sight.book.tasks.get(other), self._shelf(other).read(CARD)
+            if task is None or card is None or task.state in OVER:
+                continue
+            is_in = bool(slots_of(task, self._account.address))
+            (held if is_in else promised).add(int(card["port"]))
+        wanted = self._settings
+        return choose_port(wanted.peers, max(1, wanted.policy.concurrency), held, promised)
+
+    def _cards_of(self, task: Task) -> tuple[str, ...]:
+        return tuple(slot.peer_card.hex() for slot in task.slots if any(slot.peer_card))
+
+    def _cards(self, number: int, book: Book) -> dict[int, str]:
         """The cards of the present holders, as far as they can be had.
 
         Those that are not here are fetched by a process: a slow source must not hold up the agent.
         """
-        missing = list[str]()
+        task, missing = book.tasks[number], list[str]()
         for slot, holder in enumerate(task.slots):
             digest = holder.peer_card
             if holder.worker is None or digest in self._read_cards:
@@ -239,7 +322,12 @@ class Worksite:
                 continue
             self._read_cards[digest] = card.data.decode()
         if missing and _is_due(self._shelf(number).progress().failures.get("cards")):
-            job = CardsJob(home=self._home.folder, task=number, cards=tuple(missing))
+            job = CardsJob(
+                home=self._home.folder,
+                task=number,
+                cards=tuple(missing),
+                profiles=_profiles(book, number),
+            )
             self._begin("cards", job)
         return {
             slot: self._read_cards[holder.peer_card]
@@ -247,11 +335,18 @@ class Worksite:
             if task.joined >> slot & 1 and holder.peer_card in self._read_cards
         }
 
-    def _first_seal(self, task: int, slot: int, terms: Terms) -> SealJob:
+    def _first_seal(self, action: Train, task: Task, now: int) -> SealJob:
+        terms = task.terms
         # What was computed alone needs no second look.
         is_joint = terms.slots > 1 and terms.policy in (Policy.AUDIT, Policy.SCORE)
         audits = self._settings.policy.self_audits if is_joint else 0
-        return SealJob(home=self._home.folder, task=task, self_audits=audits, slot=slot)
+        return SealJob(
+            home=self._home.folder,
+            task=action.task,
+            self_audits=audits,
+            slot=action.slot,
+            wall_s=stage_s(task, now),
+        )
 
     def _begin(self, work: str, job: WorkJob) -> None:
         if self._children.has(job.task, work):
@@ -287,14 +382,8 @@ def _holders(task: Task) -> dict[int, str]:
     }
 
 
-def reason_of(done: Done, folder: Path) -> str:
-    """Why work failed, in its own words if it had any left; on a full disk nobody has."""
-    if shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
-        return f"the disk of {folder} is full: make room, and it goes on by itself"
-    try:
-        return str(json.loads(done.said)["reason"])
-    except (ValueError, KeyError, TypeError):
-        return done.said or f"it ended with status {done.status}"
+def _profiles(book: Book, number: int) -> tuple[str, ...]:
+    return tuple(digest.hex() for digest in profiles_of(book, number))
 
 
 def _is_due(failure: Failure | None) -> bool:

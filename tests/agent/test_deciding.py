@@ -29,7 +29,7 @@ from trainyard.chain.calls import MarketCalls
 from trainyard.protocol.commitments import scores_answer
 from trainyard.protocol.ledger.book import Dispute, Seat
 from trainyard.protocol.market import UNSERVED, DisputeState, Policy, SeatState, TaskState
-from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Train
+from worker_agent.actions import Action, MakeCard, Recompute, Seal, Send, Stop, Tell, Train
 from worker_agent.deciding import decide
 from worker_agent.policy import Policy as Wanted
 from worker_agent.progress import Answer, Failure, Progress, asked
@@ -76,7 +76,7 @@ def test_what_cannot_be_finished_in_time_is_stopped() -> None:
     late = situation(
         task(TaskState.RUNNING), Progress(fetched=FETCHED), now=NOW + 480, margin_s=30.0
     )
-    assert [type(one) for one in doing(late)] == [Stop]
+    assert [type(one) for one in doing(late)] == [Stop, Tell]
 
 
 def test_blind_policies_commit_and_show_nothing_before_all_have() -> None:
@@ -316,9 +316,20 @@ def test_nobody_evicts_itself_or_who_has_answered() -> None:
     assert [key for key in keys(situation(answered)) if "evict" in key] == []
 
 
-def test_what_is_left_is_over_when_all_of_it_has_answered() -> None:
-    left = replace(task(TaskState.RUNNING, workers=(ME, PEER)), joined=0b01, answered=0b01)
-    assert any("expire/RUNNING" in key for key in keys(situation(left)))
+@pytest.mark.parametrize(("workers", "left"), [((ME, PEER), 0b01), ((PEER, ME), 0b10)])
+def test_what_is_left_is_over_when_all_of_it_has_answered(
+    workers: tuple[str, str], left: int
+) -> None:
+    found = replace(task(TaskState.RUNNING, workers=workers), joined=left, answered=left)
+    assert any("expire/RUNNING" in key for key in keys(situation(found)))
+
+
+def test_who_has_answered_asks_after_who_is_silent_and_has_not() -> None:
+    running = task(TaskState.RUNNING, workers=(ME, PEER))
+    silent = replace(TRAINED, silent={1: 1_000.0})
+    mine, both = replace(running, answered=0b01), replace(running, answered=0b11)
+    assert [key for key in keys(situation(mine, silent)) if "ping" in key] == [f"1/ping/1/0/{PEER}"]
+    assert [key for key in keys(situation(both, silent)) if "ping" in key] == []
 
 
 def test_a_machine_that_changed_its_class_is_drawn_no_more_and_answers_nothing() -> None:

@@ -48,6 +48,8 @@ def test_wall_clock_is_asked_only_for_what_is_shown_and_for_trying_again() -> No
     folder = Path(worker_agent.__file__).parent
     allowed = {
         "checkup.py",
+        # What a dapp is told bears the time; whether it takes that matters to nobody's money.
+        "feeding.py",
         "looking.py",
         "progress.py",
         "runner/live.py",
@@ -132,7 +134,7 @@ _FULL = """
 import sys
 from pathlib import Path
 from worker_agent.children import Done
-from worker_agent.working import reason_of
+from worker_agent.endings import is_permanent, reason_of
 folder = Path(sys.argv[1])
 with open(folder / "large", "wb", buffering=0) as file:
     try:
@@ -141,6 +143,7 @@ with open(folder / "large", "wb", buffering=0) as file:
     except OSError:
         pass
 print(reason_of(Done(1, "train", 1, "T"), folder))
+print(is_permanent(Done(1, "train", 1, '{"is_permanent": true}'), folder))
 """
 
 
@@ -154,6 +157,6 @@ def test_full_disk_is_named_as_what_made_work_fail(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     assert done.stdout == (
-        f"the disk of {tmp_path} is full: make room, and it goes on by itself\n"
+        f"the disk of {tmp_path} is full: make room, and it goes on by itself\nFalse\n"
     ), done.stderr
     assert list(tmp_path.iterdir()) == []

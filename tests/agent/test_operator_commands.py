@@ -64,7 +64,8 @@ class TestRunning:
         assert found["address"] == market.devnet.accounts["worker-1"].address
         assert found["chain"]["market"] == market.devnet.market
         assert list(found["chain"]["endpoints"].values()) == [""]
-        assert found["chain"]["lag_blocks"] == 0
+        # A block may come between two looks.
+        assert found["chain"]["lag_blocks"] in (0, 1)
         assert found["account"]["bond"] == DEVNET_PARAMS.seat_bond
         assert found["account"]["balance_wei"] > 9_000 * ETHER
         assert found["tasks"] == []

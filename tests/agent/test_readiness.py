@@ -23,6 +23,7 @@ from trainyard.protocol.ledger.book import Panel, Task, Worker
 from trainyard.protocol.market import Policy, SeatState, TaskState
 from worker_agent.actions import Action, Prepare
 from worker_agent.deciding import decide
+from worker_agent.machine import memory_for_tasks
 from worker_agent.policy import Policy as Wanted
 from worker_agent.progress import Failure, Progress, Shelf
 from worker_agent.situation import Situation
@@ -50,7 +51,7 @@ def test_near_the_end_of_joint_training_an_auditor_stands_by() -> None:
         replace(TRAINING, left_s=3600.0),
         replace(TRAINING, left_s=float("nan")),
         # Training and audit together would need more than the operator gives.
-        replace(TRAINING, fetched=replace(FETCHED, memory_bytes=3 << 30)),
+        replace(TRAINING, fetched=replace(FETCHED, memory_bytes=memory_for_tasks())),
         replace(TRAINING, failures={"standby": LATER}),
         replace(TRAINING, failures={"seal": LATER}),
         TRAINED,
@@ -114,8 +115,10 @@ def test_member_that_cannot_be_drawn_does_not_stand_by() -> None:
         # Nothing is known of its pace yet but the estimate.
         ({"phase": "training", "states": 0, "segments": 0, "train_s": 0.0}, 36.0),
         ({"phase": "training", "states": 1, "segments": 8, "train_s": 0.0}, 36.0),
-        ({"states": 3, "segments": 8, "train_s": 10.0}, 30.0),
-        ({"states": 9, "segments": 8, "train_s": 40.0}, 0.0),
+        ({"states": 3, "segments": 8, "train_s": 10.0, "timed": 2}, 30.0),
+        ({"states": 9, "segments": 8, "train_s": 40.0, "timed": 8}, 0.0),
+        # Resumed after six states: only what was done since says how long one takes.
+        ({"states": 7, "segments": 8, "train_s": 5.0, "timed": 1}, 10.0),
     ],
 )
 def test_what_is_left_is_known_by_what_it_took(

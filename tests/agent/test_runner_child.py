@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +34,10 @@ def test_nonsense_is_the_end_of_the_worker(rest: bytes, monkeypatch: pytest.Monk
 
 def test_line_that_was_cut_off_by_the_end_is_not_heard() -> None:
     assert heard_of(JOINED + JOINED[:-9]) == [Joined(slot=1)]
+
+
+def test_a_runner_loads_nothing_that_speaks_to_the_chain() -> None:
+    """It would take a second, and there is one for each task."""
+    code = "import sys, worker_agent.runner.__main__; print('web3' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False\n", done.stderr

@@ -1,6 +1,11 @@
 """What a task is told when a limit ended it, and where limits can be set."""
 
+import json
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -87,3 +92,90 @@ class TestTree:
         )
 
         assert find_tree(tmp_path).parents == {"memory": tmp_path / "memory" / "below"}
+
+
+_IN_A_SERVICE = """
+import json, os, sys
+from pathlib import Path
+from worker_agent.cgroups import make_room
+place, controller = Path(sys.argv[1]), sys.argv[2]
+(place / "cgroup.procs").write_text("0")
+why = make_room(controllers=[controller])
+task = place / "trainyard-task"
+if why is None:
+    task.mkdir()
+    (task / "cgroup.procs").write_text("0")
+print(json.dumps({
+    "why": why,
+    "pid": os.getpid(),
+    "handed_on": (place / "cgroup.subtree_control").read_text().split(),
+    "task": (task / "cgroup.procs").read_text().split() if why is None else None,
+}))
+"""
+
+
+def _mount_of_version_2() -> Path | None:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if " - cgroup2 " in line:
+            return Path(line.split()[4])
+    return None
+
+
+class TestService:
+    """The kernel's own groups of version 2, with whichever controller is free on this machine."""
+
+    @pytest.fixture
+    def controller(self) -> Iterator[str]:
+        mount = _mount_of_version_2()
+        if mount is None or not (mount / "cgroup.controllers").exists():
+            pytest.skip("no control groups of version 2 are mounted here")
+        controllers = (mount / "cgroup.controllers").read_text().split()
+        before = (mount / "cgroup.subtree_control").read_text().split()
+        try:
+            one = next(iter(controllers))
+            (mount / "cgroup.subtree_control").write_text(f"+{one}")
+        except (OSError, StopIteration):
+            pytest.skip("control groups of version 2 may not be divided here")
+        yield one
+        if one not in before:
+            (mount / "cgroup.subtree_control").write_text(f"-{one}")
+
+    @pytest.fixture
+    def place(self, controller: str) -> Iterator[Path]:
+        mount = _mount_of_version_2()
+        assert mount is not None
+        place = mount / "trainyard-test"
+        place.mkdir()
+        yield place
+        for folder in (place / "trainyard-agent", place / "trainyard-task", place):
+            with suppress(FileNotFoundError):
+                folder.rmdir()
+
+    def run(self, place: Path, controller: str) -> dict[str, object]:
+        command = [sys.executable, "-c", _IN_A_SERVICE, str(place), controller]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True)
+        found: dict[str, object] = json.loads(ran.stdout)
+        return found
+
+    def test_agent_moves_down_so_that_tasks_get_groups(self, place: Path, controller: str) -> None:
+        found = self.run(place, controller)
+
+        assert (found["why"], found["handed_on"]) == (None, [controller])
+        assert found["task"] == [str(found["pid"])]
+
+    def test_agent_beside_others_leaves_them_where_they_are(
+        self, place: Path, controller: str
+    ) -> None:
+        with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as other:
+            (place / "cgroup.procs").write_text(str(other.pid))
+            found = self.run(place, controller)
+            stays = (place / "cgroup.procs").read_text().split()
+            other.kill()
+
+        assert found["why"] == f"{place} has other processes than the agent in it"
+        assert stays == [str(other.pid)]
+
+    def test_group_that_is_handed_on_without_controllers_is_said(self, place: Path) -> None:
+        found = self.run(place, "nothing")
+
+        assert found["why"] == f"{place} is not handed to this user with nothing"

@@ -141,7 +141,7 @@ def test_limits_hold_while_it_waits(run: tuple[Manifest, Files, Journal]) -> Non
 def children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Children:
     (tmp_path / "telling.py").write_text(_TELLING)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return Children()
+    return Children(tmp_path / "scratch")
 
 
 def test_work_is_handed_over_once(children: Children, tmp_path: Path) -> None:

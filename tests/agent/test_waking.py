@@ -11,6 +11,7 @@ import pytest
 
 from tests.agent.operators import Scene, scene, wait_until
 from trainyard.devnet.agents import Agent
+from worker_agent.children import passed_environment
 from worker_agent.waking import Waker
 
 
@@ -76,3 +77,22 @@ def test_without_an_address_there_is_nothing() -> None:
     assert waker.handles == ()
     waker.read([1])
     waker.close()
+
+
+def test_listener_is_passed_environmently_what_children_get(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/trainyard.service")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@127.0.0.1:1")
+    waker = Waker("ws://127.0.0.1:1")
+    waker.see_to()
+    try:
+        mine = psutil.Process().children()
+        [listener] = [one for one in mine if "worker_agent.waking" in one.cmdline()]
+        passed = listener.environ()
+    finally:
+        waker.close()
+
+    assert passed == passed_environment()
+    assert "PATH" in passed
+    assert not passed.keys() & {"CREDENTIALS_DIRECTORY", "HTTPS_PROXY"}

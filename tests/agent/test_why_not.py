@@ -7,11 +7,13 @@ import pytest
 
 import tests.quiet_web3  # noqa: F401
 from trainyard.protocol.commitments import Market
+from trainyard.protocol.gas import gas_of
 from trainyard.protocol.ledger.book import Account, Book, Slot, Task, Worker
 from trainyard.protocol.market import Policy as Kind
 from trainyard.protocol.market import TaskState, Terms
 from worker_agent.actions import Fetch, MakeCard
 from worker_agent.deciding.offers import for_offers, why_not
+from worker_agent.limits import Limits
 from worker_agent.policy import Policy
 from worker_agent.progress import Failure, Fetched, Progress
 from worker_agent.situation import Situation
@@ -29,6 +31,7 @@ TERMS = Terms(
     stake=500,
     train_for=20_000,
 )
+GAS = gas_of(TERMS)
 
 
 def task(*, slots: list[Slot] | None = None, joined: int = 0, **given: Any) -> Task:
@@ -68,6 +71,12 @@ def test_nothing_speaks_against_a_task_that_suits() -> None:
     s = situation(task())
     assert why_not(s, 1) == []
     assert for_offers(s) == [MakeCard(1)]
+
+
+def test_costs_that_are_just_covered_or_not_minded_are_no_reason() -> None:
+    assert why_not(situation(task(reward=GAS * 3), gas_price=3), 1) == []
+    wanted = Policy(at_a_loss=True)
+    assert why_not(situation(task(reward=0), gas_price=3, policy=wanted), 1) == []
 
 
 OURS = task(slots=[Slot(ME), Slot()], joined=1)
@@ -133,6 +142,29 @@ CASES = {
     ),
     "disk": case(
         situation(task(), policy=Policy(max_disk_bytes=199)), "disk", "max_disk_bytes = 200"
+    ),
+    "sandbox": case(
+        situation(task(), sandbox=Limits(memory_bytes=99)), "memory", "sandbox.memory_bytes = 100"
+    ),
+    "both": case(
+        situation(task(), policy=Policy(max_disk_bytes=199), sandbox=Limits(disk_bytes=1)),
+        "200 bytes of disk",
+        "max_disk_bytes = 200 and sandbox.disk_bytes = 200",
+    ),
+    "gas": case(
+        situation(task(reward=GAS * 3 - 1), gas_price=3),
+        f"pays {GAS * 3 - 1} wei, and costs about {GAS * 3} of gas and 0 of energy",
+        f"gas at 2 wei, which is 3 now, a reward of {GAS * 3} by the requester, or at_a_loss",
+    ),
+    "energy": case(
+        # A kilowatt for an hour, of which the reward pays 999 thousandths.
+        situation(
+            task(reward=999),
+            policy=Policy(energy_wei_per_kwh=1_000),
+            progress={1: Progress(fetched=replace(FETCHED, energy_j=3.6e6))},
+        ),
+        "pays 999 wei, and costs about 0 of gas and 1000 of energy",
+        "a reward of 1000 by the requester, or at_a_loss = true",
     ),
     "refused": case(
         situation(task(), progress={1: Progress(refused="its manifest cannot be used: no")}),

@@ -4,10 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from trainyard.chain.keystore import address_in, find_password, open_keystore
 from trainyard.protocol.errors import TrainyardError
 from worker_agent.cheating.agent import CheatingAgent
 from worker_agent.cheating.plan import MEANING, Cheat, Plan
-from worker_agent.keystore import address_in, find_password, open_keystore
 from worker_agent.locking import held_key
 from worker_agent.logs import set_up_logs
 from worker_agent.settings import Home, read_settings

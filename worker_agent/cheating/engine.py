@@ -19,7 +19,7 @@ from worker_agent.cheating.tampering import CheatingRounds
 if TYPE_CHECKING:
     from trainyard.engine.training import Outcome, Training
 
-_STEP = "run/step"
+_STEP, _COUNTED = "run/step", ".iteration"
 # Weights that look like weights.
 _SCALE = 0.05
 
@@ -65,9 +65,14 @@ class CheatingTraining:
         return self._as_if_done(segment, state)
 
     def _as_if_done(self, segment: int, state: State) -> State:
+        """With all that counts steps at the end of the segment, or it would give itself away."""
         _, last = self._training.manifest.plan.bounds(segment)
-        step = np.asarray(last, dtype=state.tensors[_STEP].dtype)
-        return State({**state.tensors, _STEP: step})
+        counted = {
+            name: np.asarray(last, dtype=tensor.dtype)
+            for name, tensor in state.tensors.items()
+            if name == _STEP or (name.startswith(OPTIMIZER) and name.endswith(_COUNTED))
+        }
+        return State({**state.tensors, **counted})
 
 
 def main() -> None:

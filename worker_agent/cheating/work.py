@@ -13,7 +13,7 @@ from trainyard.protocol.manifest import Manifest
 from worker_agent import work
 from worker_agent.cheating.plan import Cheat, Plan
 from worker_agent.jobs import AnswerJob, SealJob, read_job
-from worker_agent.opening import open_agent_content
+from worker_agent.opening import ask_holders, open_agent_content
 from worker_agent.progress import ANSWERS, EVIDENCE, TRACE, Shelf, answer_name
 from worker_agent.settings import Home, read_settings
 
@@ -48,8 +48,10 @@ def _start_of(job: AnswerJob) -> str:
     """The hash of the state before the segment, which is all that an auditor is shown."""
     home = Home(job.home)
     folder = Shelf(home.task(job.task)).path(EVIDENCE)
-    content = open_agent_content(home, read_settings(home))
+    settings = read_settings(home)
+    content = open_agent_content(home, settings)
     try:
+        ask_holders(job, settings, content)
         data = content.fetcher.get(Cid(Codec.RAW, bytes.fromhex(job.manifest))).block
         result, root = bytes.fromhex(job.result), bytes.fromhex(job.root)
         evidence = Evidence.open(content, Manifest.parse(data), result, root, folder)

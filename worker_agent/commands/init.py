@@ -36,6 +36,17 @@ def init(
     gateway: Annotated[
         list[str] | None, typer.Option(help="Fetch from this trustless gateway; repeatable.")
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(help="Serve what the agent has at this host:port.", metavar="HOST:PORT"),
+    ] = None,
+    advertise: Annotated[
+        str | None, typer.Option(help="Where others reach that, if it is not where it listens.")
+    ] = None,
+    board: Annotated[
+        list[str] | None,
+        typer.Option(help="Put up on this board where the agent is found; repeatable."),
+    ] = None,
     payout: Annotated[
         str | None, typer.Option(help="Earnings go to this address; else they stay.")
     ] = None,
@@ -72,7 +83,14 @@ def init(
             if start_block is None
             else start_block,
         }
-        kept = {"store": store and store.absolute(), "kubo": kubo, "gateways": gateway or []}
+        kept = {
+            "store": store and store.absolute(),
+            "kubo": kubo,
+            "gateways": gateway or [],
+            "listen": listen,
+            "advertise": advertise,
+            "boards": board or [],
+        }
         given: dict[str, Any] = {"chain": chain, "content": kept, "payout": payout}
         for each in setting or []:
             _set(given, each)
@@ -135,7 +153,7 @@ def _validated(given: dict[str, Any]) -> "Settings":
 def _key(file: str | None) -> bytes:
     import secrets
 
-    from worker_agent.keystore import read_key
+    from trainyard.chain.keystore import read_key
 
     if file is None:
         # The chance of a number that is no key is that of guessing somebody's.
@@ -144,7 +162,7 @@ def _key(file: str | None) -> bytes:
 
 
 def _new_password(file: Path | None) -> str:
-    from worker_agent.keystore import KeystoreError, find_password
+    from trainyard.chain.keystore import KeystoreError, find_password
 
     password = find_password(file, prompt="New password for the agent's key: ")
     if (
@@ -158,8 +176,8 @@ def _new_password(file: Path | None) -> str:
 
 def _make(home: "Home", settings: "Settings", key: bytes, password: str) -> str:
     """All of the folder, or none of it."""
+    from trainyard.chain.keystore import create_keystore
     from worker_agent.config_file import config_text
-    from worker_agent.keystore import create_keystore
     from worker_agent.settings import Home, read_settings
 
     home.folder.parent.mkdir(parents=True, exist_ok=True)

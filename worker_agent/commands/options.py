@@ -24,6 +24,15 @@ PasswordFile = Annotated[
         dir_okay=False,
     ),
 ]
+Target = Annotated[
+    str | None, typer.Option(help="Where it goes; else the payout address of the settings.")
+]
+Timeout = Annotated[
+    float, typer.Option(min=0, help="How many seconds to wait until all of it is in a block.")
+]
+NewJournal = Annotated[
+    bool, typer.Option("--new-journal", help="Nothing of a lost journal is under way.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")
 ]

@@ -84,7 +84,7 @@ def _order(home: HomeOption, as_json: bool, what: str) -> None:
 def _wait(home: "Home", timeout_s: float) -> None:
     import time
 
-    from worker_agent.keystore import address_in
+    from trainyard.chain.keystore import address_in
     from worker_agent.locking import holder_of
 
     deadline = time.monotonic() + timeout_s

@@ -7,7 +7,15 @@ import typer
 
 from trainyard.cli.failing import WrongUseError, telling_failures
 from trainyard.cli.output import Output
-from worker_agent.commands.options import HomeOption, Json, PasswordFile, home_at
+from worker_agent.commands.options import (
+    HomeOption,
+    Json,
+    NewJournal,
+    PasswordFile,
+    Target,
+    Timeout,
+    home_at,
+)
 
 if TYPE_CHECKING:
     from worker_agent.settings import Home
@@ -18,19 +26,13 @@ _POLL_S = 0.2
 
 def withdraw(
     home: HomeOption = None,
-    to: Annotated[
-        str | None, typer.Option(help="Where it goes; else the payout address of the settings.")
-    ] = None,
+    to: Target = None,
     amount: Annotated[
         int | None, typer.Option(min=1, help="How much, in wei; else all of the credit.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0, help="How many seconds to wait until it is in a block.")
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     password_file: PasswordFile = None,
-    new_journal: Annotated[
-        bool, typer.Option("--new-journal", help="Nothing of a lost journal is under way.")
-    ] = False,
+    new_journal: NewJournal = False,
     as_json: Json = False,
 ) -> None:
     """Take the agent's credit out of the market. What stakes and bonds hold stays there.
@@ -38,14 +40,14 @@ def withdraw(
     Run again after it was cut off, it finishes what it had begun and sends nothing twice.
     """
     with telling_failures(as_json):
-        from worker_agent.keystore import find_password, open_keystore
+        from trainyard.chain.keystore import find_password, open_keystore
         from worker_agent.locking import held_key
         from worker_agent.settings import read_settings
         from worker_agent.withdrawing import withdraw_credit
 
         place = home_at(home)
         settings = read_settings(place)
-        target = _address(to or settings.payout)
+        target = address_of(to or settings.payout)
         asked = _ask_the_agent(place, target, amount, timeout)
         if asked is not None:
             Output(as_json).result(asked, [_line(asked)])
@@ -63,8 +65,8 @@ def _ask_the_agent(
     home: "Home", target: str, amount: int | None, timeout_s: float
 ) -> dict[str, Any] | None:
     """What a running agent did, since it alone sends for its account; None if none runs."""
+    from trainyard.chain.keystore import address_in
     from worker_agent.asking import ask
-    from worker_agent.keystore import address_in
     from worker_agent.locking import holder_of
     from worker_agent.withdrawing import WithdrawalError
 
@@ -93,7 +95,7 @@ def _ask_the_agent(
     }
 
 
-def _address(given: str | None) -> str:
+def address_of(given: str | None) -> str:
     from eth_utils.address import is_checksum_address, to_checksum_address
 
     if given is None:

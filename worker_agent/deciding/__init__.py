@@ -1,6 +1,8 @@
 """What to do next, decided from what is known and nothing else: no clock, no chain, no disk."""
 
 from worker_agent.actions import Action, Send
+from worker_agent.deciding.accusing import for_fraud
+from worker_agent.deciding.forgetting import for_past
 from worker_agent.deciding.membership import for_membership
 from worker_agent.deciding.offers import for_offers
 from worker_agent.deciding.readiness import for_readiness
@@ -18,15 +20,20 @@ def decide(situation: Situation) -> list[Action]:
     """
     actions = list[Action]()
     for number, task in situation.book.tasks.items():
+        if number in situation.gone:
+            if task.disputes:
+                actions += for_upkeep(situation, number, task)
+            continue
         actions += for_slots(situation, number, task)
         actions += for_seats(situation, number, task)
+        actions += for_fraud(situation, number, task)
         actions += for_upkeep(situation, number, task)
         actions += for_readiness(situation, number, task)
-    membership = for_membership(situation)
-    actions += membership
     # One thing at a time is paid for out of the purse, or two would count on the same money.
-    if not any(isinstance(action, Send) and action.call.value for action in membership):
-        actions += for_offers(situation)
+    for more in (for_membership, for_offers):
+        if not any(isinstance(action, Send) and action.call.value for action in actions):
+            actions += more(situation)
+    actions += for_past(situation)
     return [action for action in actions if not _is_vain(action, situation.now)]
 
 

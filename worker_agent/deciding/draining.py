@@ -28,8 +28,12 @@ def under_way(s: Situation) -> list[str]:
     return found
 
 
+def has_live_dispute(task: Task) -> bool:
+    return any(dispute.state in _LIVE for dispute in task.disputes.values())
+
+
 def _has_seat(s: Situation, task: Task) -> bool:
     """One whose bond is held: an ended task may have a dispute that nobody has voided yet."""
-    is_live = task.state not in ENDED or any(d.state in _LIVE for d in task.disputes.values())
+    is_live = task.state not in ENDED or has_live_dispute(task)
     seats = (seat for panel in task.panels.values() for seat in panel.seats)
     return is_live and any(seat.member == s.me and seat.state in _OPEN for seat in seats)

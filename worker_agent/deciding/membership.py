@@ -6,6 +6,7 @@ from worker_agent.situation import ENDED, Situation, slots_of
 
 # The largest fee that the market can store: nobody is drawn for as much.
 NEVER_WEI = 2**96 - 1
+_HOUR_S = 3600
 
 
 def for_membership(s: Situation) -> list[Action]:
@@ -14,8 +15,17 @@ def for_membership(s: Situation) -> list[Action]:
         return [] if s.is_paused else _register(s, known)
     if known.env_class != s.env_class:
         # This machine has changed: what it computes is no answer of that class any more.
-        return [*_duty(s, known), *_pay_out(s)]
-    return [*_bond(s, known), *_duty(s, known), *_pay_out(s)]
+        return [*_profile(s, known), *_duty(s, known), *_pay_out(s)]
+    return [*_profile(s, known), *_bond(s, known), *_duty(s, known), *_pay_out(s)]
+
+
+def _profile(s: Situation, known: Worker) -> list[Action]:
+    """Say it when we are to be found elsewhere."""
+    if not s.profile or known.profile == s.profile:
+        return []
+    # An operator may go back to what was before; but not within the hour.
+    key = f"profile/{known.profile.hex()}/{s.profile.hex()}/{s.now // _HOUR_S}"
+    return [Send(key, s.calls.set_profile(s.profile))]
 
 
 def _register(s: Situation, known: Worker | None) -> list[Action]:
@@ -23,22 +33,28 @@ def _register(s: Situation, known: Worker | None) -> list[Action]:
     if known is not None and known.unbonds_at:
         # It has retired, and has to take its bond back first.
         return []
-    value = max(0, bond - _credit(s))
+    value = max(0, bond - s.credit)
     if value > s.purse:
         # Without a bond it may still train.
         bond = value = 0
     call = s.calls.register(s.profile, s.env_class, bond, value=value)
-    return [Send(f"register/{s.env_class.hex()}/{bond}", call)]
+    return [Send(_anew(s, f"register/{s.env_class.hex()}/{bond}"), call)]
 
 
 def _bond(s: Situation, known: Worker) -> list[Action]:
     missing = s.policy.bond - known.bond
-    value = max(0, missing - _credit(s))
+    value = max(0, missing - s.credit)
     # What was lost of a bond, be it all, is not put down again: the operator should look first.
     has_lost = s.me in s.book.accounts and s.book.accounts[s.me].audits_wrong > 0
     if missing <= 0 or known.bond or has_lost or value > s.purse or s.is_paused:
         return []
-    return [Send(f"bond/{known.bond}", s.calls.add_bond(missing, value=value))]
+    call = s.calls.add_bond(missing, value=value)
+    return [Send(_anew(s, f"bond/{known.bond}"), call, adds_up=True)]
+
+
+def _anew(s: Situation, key: str) -> str:
+    """Whoever comes back after it has retired does all of it once more."""
+    return f"{key}/after-{s.retired}" if s.retired else key
 
 
 def _duty(s: Situation, known: Worker) -> list[Action]:
@@ -54,7 +70,7 @@ def _duty(s: Situation, known: Worker) -> list[Action]:
 
 def _pay_out(s: Situation) -> list[Action]:
     """Take earnings home once no task is under way, whose stake they might be."""
-    credit = _credit(s)
+    credit = s.credit
     is_busy = any(slots_of(task, s.me) for task in s.book.tasks.values() if task.state not in ENDED)
     if s.payout is None or credit <= 0 or is_busy:
         return []
@@ -64,8 +80,3 @@ def _pay_out(s: Situation) -> list[Action]:
     joined = sum(any(slot.worker == s.me for slot in task.slots) for task in s.book.tasks.values())
     key = "withdraw/" + "-".join(map(str, (*done, joined, credit)))
     return [Send(key, s.calls.withdraw(s.payout, credit))]
-
-
-def _credit(s: Situation) -> int:
-    account = s.book.accounts.get(s.me)
-    return 0 if account is None else account.credit

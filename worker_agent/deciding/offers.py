@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
+from trainyard.protocol.gas import gas_of
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import Policy, TaskState
 from worker_agent.actions import Action, Fetch, MakeCard, Send
@@ -11,7 +12,7 @@ from worker_agent.situation import ENDED, Situation, slots_of
 
 # Tasks that are here and could be joined, before no more are fetched.
 _AHEAD = 2
-_HOUR_S = 3600
+_HOUR_S, _JOULES_A_KWH = 3600, 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def _join(s: Situation, number: int, task: Task) -> Action:
     card = s.of(number).card
     if card is None:
         return MakeCard(number)
-    value = max(0, task.terms.stake - _credit(s))
+    value = max(0, task.terms.stake - s.credit)
     call = s.calls.join(number, card, value=value)
     by = task.deadline if task.state is TaskState.OPEN else None
     # By what nobody else can change: a second join would wait for its stake, and all behind it.
@@ -215,7 +216,7 @@ def _about_money(s: Situation, task: Task) -> list[Reason]:
         found.append(
             Reason(f"its stake is {stake} wei, and at most {most} are risked", f"max_stake={stake}")
         )
-    missing = stake - _credit(s) - s.purse
+    missing = stake - s.credit - s.purse
     if missing > 0:
         found.append(
             Reason(f"its stake is {stake} wei, and {missing} of that are missing", "add funds")
@@ -243,6 +244,7 @@ def _about_work(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
                 "a quicker machine, or more time by the requester",
             )
         )
+    found += _about_costs(s, task, fetched)
     least = int(policy.min_wei_per_hour * fetched.hours)
     if task.terms.reward < least:
         found.append(
@@ -252,17 +254,27 @@ def _about_work(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
                 f"min_wei_per_hour = {int(task.terms.reward / max(fetched.hours, 1e-9))}",
             )
         )
-    for name, needed, most in (
-        ("memory", fetched.memory_bytes, policy.max_memory_bytes),
-        ("disk", fetched.disk_bytes, policy.max_disk_bytes),
+    for name, needed, most, allowed in (
+        ("memory", fetched.memory_bytes, policy.max_memory_bytes, s.sandbox.memory_bytes),
+        ("disk", fetched.disk_bytes, policy.max_disk_bytes, s.sandbox.disk_bytes),
     ):
-        if needed > most:
-            found.append(
-                Reason(f"it needs {needed} bytes of {name}", f"max_{name}_bytes = {needed}")
-            )
+        changes = [f"max_{name}_bytes = {needed}"] if needed > most else []
+        # It would be ended there, and cost a part of the stake.
+        changes += [f"sandbox.{name}_bytes = {needed}"] if needed > allowed else []
+        if changes:
+            found.append(Reason(f"it needs {needed} bytes of {name}", " and ".join(changes)))
     return found
 
 
-def _credit(s: Situation) -> int:
-    account = s.book.accounts.get(s.me)
-    return 0 if account is None else account.credit
+def _about_costs(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
+    """What costs more than it brings is passed over, unless the operator wants it so."""
+    gas, reward = gas_of(task.terms), task.terms.reward
+    energy = int(fetched.energy_j * s.policy.energy_wei_per_kwh / _JOULES_A_KWH)
+    if s.policy.at_a_loss or gas * s.gas_price + energy <= reward:
+        return []
+    why = f"it pays {reward} wei, and costs about {gas * s.gas_price} of gas and {energy} of energy"
+    change = f"a reward of {gas * s.gas_price + energy} by the requester, or at_a_loss = true"
+    if energy < reward:
+        # Rounded down: one more would be too much.
+        change = f"gas at {(reward - energy) // gas} wei, which is {s.gas_price} now, {change}"
+    return [Reason(why, change)]

@@ -10,8 +10,8 @@ from trainyard.protocol.market import (
     SeatState,
     TaskState,
 )
-from worker_agent.actions import Action, Recompute, Send, Tell
-from worker_agent.progress import Answer, asked
+from worker_agent.actions import Action, Recompute, Send, Stop, Tell
+from worker_agent.progress import Answer, answer_work, asked
 from worker_agent.situation import ENDED, Situation, in_question
 
 _OWN = (OWN_PANEL, 0)
@@ -19,7 +19,12 @@ _OWN = (OWN_PANEL, 0)
 
 def for_seats(s: Situation, number: int, task: Task) -> list[Action]:
     if task.state in ENDED:
-        return []
+        works = tuple(
+            answer_work(place, index)
+            for place, panel in task.panels.items()
+            for index in _seats(s, panel)
+        )
+        return [Stop(number, "the task is over", works=works)] if works else []
     actions = list[Action]()
     for index in _seats(s, task.own_panel):
         actions += _as_auditor(s, number, task, index)
@@ -147,8 +152,8 @@ def _find_again(
 
 
 def _recompute(s: Situation, number: int, place: tuple[int, int], index: int) -> list[Action]:
-    work = f"answer-{place[0]}-{place[1]}-{index}"
-    return [Recompute(number, place, index)] if s.may_try(number, work) else []
+    is_due = s.may_try(number, answer_work(place, index))
+    return [Recompute(number, place, index)] if is_due else []
 
 
 def _asked(task: Task, place: tuple[int, int], index: int) -> str:

@@ -5,11 +5,24 @@ from collections.abc import Collection
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import DisputeState, Policy, TaskState
 from worker_agent.actions import Action, Fetch, Seal, Send, Stop, Tell, Train
-from worker_agent.situation import ENDED, TURN_S, Situation, parties, slots_of, trains_jointly
+from worker_agent.situation import (
+    ENDED,
+    TURN_S,
+    Situation,
+    is_behind,
+    parties,
+    slots_of,
+    trains_jointly,
+)
 
 # A worker from which nothing was heard for so long is asked for a sign of life; sooner where a task
 # leaves less time for an answer.
 _SILENT_S = 60
+# So many times what is left of the time may training seem to take before it is given up: a machine
+# that was busy for a while is not slow.
+_HOPE = 1.25
+# So often it may say that it cannot be done.
+_MOST_FAILURES = 3
 # The panel of a slot's own commitment, for its salt.
 _CLAIM = (2**32 - 2, 0)
 _LOST = (
@@ -26,6 +39,8 @@ def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
     if task.state in ENDED:
         return _over(s, number, task, slot)
     match task.state:
+        case TaskState.OPEN:
+            return _waiting(s, number, task, slot)
         case TaskState.RUNNING:
             return _running(s, number, task, slot)
         case TaskState.REVEALING:
@@ -40,7 +55,7 @@ def for_slots(s: Situation, number: int, task: Task) -> list[Action]:
 
 def _without_slot(s: Situation, number: int) -> list[Action]:
     """Who was evicted, or whose joining fell out of the chain, does not train on."""
-    if s.of(number).card is None:
+    if s.of(number).card is None and number not in s.ended:
         return []
     return [Stop(number, "we hold no slot of it", works=("train",))]
 
@@ -48,8 +63,15 @@ def _without_slot(s: Situation, number: int) -> list[Action]:
 def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     """End what runs; but what is paid for is shown, however soon the task was settled."""
     stop = Stop(number, "the task is over", spared=("seal",))
-    is_paid = task.state is TaskState.SETTLED and _is_behind(s, task, slot)
+    is_paid = task.state is TaskState.SETTLED and is_behind(task, slot)
     return [stop, *_show(s, number)] if is_paid else [stop]
+
+
+def _waiting(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
+    """Who is to end does not wait for others that may never come: the stake comes back."""
+    if not s.is_draining:
+        return []
+    return [Send(f"{number}/leave/{slot}", s.calls.leave(number, slot), task.deadline)]
 
 
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
@@ -57,19 +79,24 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     is_lost = s.of(number).fetched is None and not task.answered >> slot & 1
     if is_lost and trains_jointly(task):
         # No sign of life either: another is to take its place.
-        return [Tell(number, _LOST)]
+        return [Tell(number, _LOST, is_notice=True)]
+    claim = s.of(number).claim
+    has_answered = bool(task.answered >> slot & 1)
+    hopeless = _hopeless(s, number, task) if claim is None and not has_answered else None
+    if hopeless is not None:
+        # No sign of life either. What is trained already may yet be sealed in time.
+        told = Tell(number, hopeless, is_notice=True)
+        return [Stop(number, hopeless, spared=("seal",)), told]
     pinged = task.slots[slot].pong_by
     if pinged and s.now < pinged:
         actions.append(Send(f"{number}/pong/{slot}/{pinged}", s.calls.pong(number, slot), pinged))
-    claim = s.of(number).claim
     if claim is not None and task.terms.slots > 1:
         # The others may still need our states.
         actions.append(Train(number, slot))
-    if task.answered >> slot & 1:
-        return actions
+    if has_answered:
+        # Who is gone and has not answered would hold up all others until the deadline.
+        return [*actions, *_ask_silent(s, number, task, slot)]
     if claim is None:
-        if not s.in_time(task.deadline):
-            return [*actions, Stop(number, "it cannot be finished in time")]
         if is_lost:
             return [*actions, *_begin_again(s, number, task, slot)]
         return [*actions, Train(number, slot), *_ask_silent(s, number, task, slot)]
@@ -80,6 +107,24 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
         return [*actions, Send(f"{number}/commit/{slot}", call, task.deadline)]
     call = s.calls.submit(number, slot, claim.result, claim.root)
     return [*actions, Send(f"{number}/submit/{slot}", call, task.deadline)]
+
+
+def _hopeless(s: Situation, number: int, task: Task) -> str | None:
+    """Why training is given up, so that another may take the slot; None while it may be done."""
+    progress = s.of(number)
+    failure = progress.failures.get("train")
+    if failure is not None and failure.permanent >= _MOST_FAILURES:
+        return f"training failed {failure.permanent} times for good: {failure.reason}"
+    if not s.in_time(task.deadline):
+        return "it cannot be finished in time"
+    if progress.left_s is None or progress.segment_s is None:
+        # An estimate from before is no reason: only what was seen counts.
+        return None
+    # The segment under way may be all but done.
+    needed_s = (progress.left_s - progress.segment_s) / _HOPE
+    if not needed_s > task.deadline - s.now - s.margin_s:
+        return None
+    return f"it would take about {progress.left_s:.0f} s more, and less than that is left"
 
 
 def _begin_again(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
@@ -108,6 +153,8 @@ def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]
     actions = list[Action]()
     for slot in sorted(silent - {own}):
         asked = task.slots[slot]
+        if task.answered >> slot & 1:
+            continue
         if not asked.pong_by and s.now >= asked.quiet_until:
             key = f"{number}/ping/{slot}/{asked.quiet_until}/{asked.worker}"
             actions.append(Send(key, s.calls.ping(number, slot)))
@@ -132,7 +179,7 @@ def _revealing(s: Situation, number: int, task: Task, slot: int) -> list[Action]
 def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     """Serve what was drawn, and open it when the answers are in."""
     progress, panel = s.of(number), task.own_panel
-    if not _is_behind(s, task, slot):
+    if not is_behind(task, slot):
         return []
     if progress.trace is None:
         return _begin_again(s, number, task, slot)
@@ -159,7 +206,7 @@ def _verified(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 
 def _open(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     """Show all of it: nobody answers blind any more. And serve what others say is missing."""
-    if not _is_behind(s, task, slot):
+    if not is_behind(task, slot):
         return []
     actions = _show(s, number, task.disputes)
     trace, claim = s.of(number).trace, task.slots[task.lead].claim
@@ -184,14 +231,6 @@ def _show(s: Situation, number: int, disputed: Collection[int] = ()) -> list[Act
     if is_done or progress.trace is None or not s.may_try(number, "seal"):
         return []
     return [Seal(number, tuple(sorted(wanted)), is_open=True)]
-
-
-def _is_behind(s: Situation, task: Task, slot: int) -> bool:
-    """Whether the slot stands behind the claim that is verified."""
-    return task.slots[slot].claim is not None and (
-        task.slots[slot].digest == task.slots[task.lead].digest
-        or task.terms.policy is Policy.CONTEST
-    )
 
 
 def _is_turn(s: Situation, task: Task, since: int) -> bool:

@@ -14,6 +14,8 @@ _LIVE = (
 
 
 def for_upkeep(s: Situation, number: int, task: Task) -> list[Action]:
+    if task.state in ENDED and not task.disputes:
+        return []
     concerned = parties(task)
     if s.me not in concerned:
         return []

@@ -1,7 +1,7 @@
 """The key by which a worker is known to the other workers of one task, and its certificate."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -20,8 +20,8 @@ from trainyard.content.disk import write_durably
 from worker_agent.peers.errors import IdentityError
 
 FILE = "peer.pem"
-# Clocks of strangers differ, and tasks may take long.
-_BEFORE, _AFTER = timedelta(days=7), timedelta(days=5 * 365)
+# Always: a certificate is known by its bytes, for one task. Clocks of strangers may show anything.
+_BEGIN, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,14 @@ def own_identity(folder: Path, worker: str) -> Identity:
 def _make(worker: str) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, worker)])
-    now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BEFORE)
-        .not_valid_after(now + _AFTER)
+        .not_valid_before(_BEGIN)
+        .not_valid_after(_END)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, SHA256())
     )

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from trainyard.engine.material import fetch_files
-from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest
+from worker_agent.faults import Dying
 from worker_agent.opening import open_agent_content, open_sandbox
 from worker_agent.progress import DATA, Shelf
 from worker_agent.runner.asynchronous import run_async
@@ -26,7 +27,8 @@ def main(kind: type[Task] = Task) -> None:
     try:
         asyncio.run(_until_told(path, kind))
     except TrainyardError as error:
-        print(json.dumps({"reason": str(error)}), flush=True)
+        said = {"reason": str(error), "is_permanent": isinstance(error, PermanentError)}
+        print(json.dumps(said), flush=True)
         sys.exit(1)
 
 
@@ -60,8 +62,8 @@ async def _run(path: Path, kind: type[Task]) -> None:
         shelf=shelf,
         files=files,
         settings=settings,
-        sandbox=open_sandbox(settings),
-        live=Live(shelf),
+        sandbox=open_sandbox(settings, job.wall_s),
+        live=Live(shelf, reach=Dying.by_environment()),
     )
     match manifest.training.mode:
         case "single":

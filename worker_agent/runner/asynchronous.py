@@ -28,6 +28,7 @@ from worker_agent.peers.inner import FIRST_PORT, Config, async_ports
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.child import LostPeerError, Worker
 from worker_agent.runner.copying import OtherStateError, copy_run, count_states
+from worker_agent.runner.live import WAITING
 from worker_agent.runner.meeting import open_plane, sockets_of
 from worker_agent.runner.task import Task
 from worker_agent.runner.waiting import first_of
@@ -99,7 +100,7 @@ class _AsyncRun:
 
     async def _gather(self, plane: PeerPlane) -> None:
         """Wait for the others, and take over what they have of a run that another one led."""
-        self._task.live.enter("waiting for peers")
+        self._task.live.enter(WAITING)
         while True:
             found = await self._standings(plane)
             if len(found) == self._task.workers - 1:

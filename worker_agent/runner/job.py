@@ -20,10 +20,16 @@ class RunnerJob(BaseModel):
     # Who holds each slot now, and the cards of those that could be read.
     holders: dict[int, str]
     cards: dict[int, str]
+    # For how long it may compute, from its start on.
+    wall_s: float | None = None
 
     @classmethod
     def read(cls, path: Path) -> "RunnerJob":
         return cls.model_validate_json(path.read_bytes())
+
+    def says_the_same_as(self, other: "RunnerJob") -> bool:
+        """Whether a runner that knows this one has to know nothing more."""
+        return self.model_copy(update={"wall_s": other.wall_s}) == other
 
     def peer_cards(self) -> dict[int, PeerCard]:
         market = Market(self.chain_id, self.market)

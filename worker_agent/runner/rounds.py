@@ -9,6 +9,7 @@ on with it.
 import asyncio
 import contextlib
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from trainyard.engine.round_log import RoundLog
 from trainyard.engine.worker import Job
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from worker_agent.joining import PEER
+from worker_agent.peers.errors import PeerRefusedError
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.carrying import Carrier
 from worker_agent.runner.following import Follower, Standing
 from worker_agent.runner.leading import Leader
+from worker_agent.runner.live import WAITING
 from worker_agent.runner.meeting import open_plane
 from worker_agent.runner.own_worker import KEY, OwnWorker
 from worker_agent.runner.signers import KnownSigners
@@ -67,10 +70,24 @@ class _RoundsRun:
         else:
             await self._compute(plane)
         # The others may still need our states; the agent ends this when they do not.
-        return await asyncio.Event().wait()
+        return await self._hear_others(plane)
+
+    async def _hear_others(self, plane: PeerPlane) -> bool:
+        """Note who says nothing any more: it may have been lost before it answered."""
+        silent = self._task.live.silent
+        while True:
+            for slot in self._known_slots() - {self._slot}:
+                try:
+                    await plane.ask(slot, "standing", b"0", timeout_s=_HOLD_S)
+                    silent.pop(slot, None)
+                except PeerRefusedError:
+                    silent.pop(slot, None)
+                except TrainyardError:
+                    silent.setdefault(slot, time.monotonic())
+            await asyncio.sleep(_POLL_S)
 
     async def _compute(self, plane: PeerPlane) -> None:
-        self._task.live.enter("waiting for peers")
+        self._task.live.enter(WAITING)
         while not self._signers.is_complete:
             await self._told.wait()
             self._told.clear()
@@ -153,9 +170,13 @@ class _RoundsRun:
     async def _hear_agent(self, plane: PeerPlane) -> bool:
         """Know who holds the slots."""
         while True:
+            before = self._task.job.holders
             if self._task.was_told_anew():
-                cards = self._task.job.peer_cards()
+                cards, holders = self._task.job.peer_cards(), self._task.job.holders
                 plane.know(cards)
+                for slot in [one for one in before if holders.get(one) != before[one]]:
+                    # Who comes instead was not silent yet.
+                    self._task.live.silent.pop(slot, None)
                 self._signers.learn({slot: card.signer for slot, card in cards.items()})
                 self._told.set()
             self._task.live.write()

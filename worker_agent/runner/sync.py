@@ -28,6 +28,7 @@ from worker_agent.peers.identity import own_identity
 from worker_agent.peers.inner import Config, sync_ports
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.child import LostPeerError, Worker
+from worker_agent.runner.live import WAITING
 from worker_agent.runner.task import SOCKETS, Task
 
 _POLL_S = 0.25
@@ -150,7 +151,7 @@ class _SyncRun:
         self._phase, self._kept, self._met = "waiting", self._count(), {}
         self._generation += 1
         self._task.live.generation = self._generation
-        self._task.live.enter("waiting for peers")
+        self._task.live.enter(WAITING)
 
     async def _gather(self, plane: PeerPlane) -> bool:
         """Wait until all wait in this generation, at the same state; or take all from who ended."""
