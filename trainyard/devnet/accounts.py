@@ -17,7 +17,7 @@ from trainyard.devnet.files import write_whole
 from trainyard.devnet.options import Options
 from trainyard.devnet.place import Place
 
-_OWNER, _REQUESTER, _FIRST_WORKER, _FIRST_AUDITOR = 0, 1, 10, 100
+_OWNER, _REQUESTER, _FAUCET, _FIRST_WORKER, _FIRST_AUDITOR = 0, 1, 2, 10, 100
 _PHRASE_BYTES = 16
 
 
@@ -36,6 +36,9 @@ def people_of(phrase: str, options: Options) -> Mapping[str, LocalAccount]:
     if not Mnemonic(Language.ENGLISH).is_mnemonic_valid(phrase):
         raise DevnetError("the phrase in the devnet's folder is damaged: 'trainyard devnet reset'")
     places = {"owner": _OWNER, "requester": _REQUESTER}
+    if options.dapp:
+        # Gives money to the wallets of whoever tries the page out.
+        places["faucet"] = _FAUCET
     workers, auditors = range(options.funded_workers), range(options.auditors)
     # In ranges of their own: who is added later moves nobody.
     places |= {f"worker-{index + 1}": _FIRST_WORKER + index for index in workers}

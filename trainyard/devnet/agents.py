@@ -1,6 +1,7 @@
 """The devnet's agents: daemons of workers, each with a home, a key and a password of its own."""
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -78,7 +79,13 @@ def start_agent(
 
 
 def run_command(home: Path) -> list[str]:
-    return [*_COMMAND, "run", "--home", str(home), "--password-file", str(password_file(home))]
+    secret = ("--password-file", str(password_file(home)))
+    return [*_COMMAND, "run", *as_root(), "--home", str(home), *secret]
+
+
+def as_root() -> tuple[str, ...]:
+    """What an agent is told that is root: on a devnet all tasks are one's own."""
+    return ("--allow-root",) if os.geteuid() == 0 else ()
 
 
 def password_file(home: Path) -> Path:
@@ -97,13 +104,20 @@ def make_home(devnet: "Devnet", name: str, settings: Mapping[str, object] | None
     if not password_file(home).exists():
         write_whole(password_file(home), secrets.token_urlsafe(24) + "\n")
     content = devnet.content
-    kept = ("--kubo", content.kubo) if content.kubo else ("--store", str(content.store))
+    if content.kubo:
+        kept = ["--kubo", content.kubo]
+    else:
+        # What is in its folder the devnet itself serves.
+        kept = ["--store", str(content.store), "--advertise", content.gateway]
+        kept += ["--board", content.gateway]
+    devnets = _QUICK | {"content.allow_private": "true"}
     command = [
         *(*_COMMAND, "init", "--json", "--home", str(home)),
         *("--endpoint", devnet.url, "--chain-id", str(devnet.chain_id)),
         *("--market", devnet.market, "--start-block", str(devnet.start_block)),
         *("--gateway", content.gateway, *kept),
-        *(f"--set={name}={value}" for name, value in (_QUICK | dict(settings or {})).items()),
+        *(("--set", f'dapp.url="{devnet.dapp}"') if devnet.dapp else ()),
+        *(f"--set={name}={value}" for name, value in (devnets | dict(settings or {})).items()),
         *(part for setting in devnet.options.agent_settings for part in ("--set", setting)),
         *("--password-file", str(password_file(home)), "--key-file", "-"),
     ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainyard.content.board import Board
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
-from trainyard.content.gateway import GatewayServer
+from trainyard.content.gateway_server import GatewayServer
 from trainyard.content.kubo_binary import KUBO_VERSION, KuboNotAvailableError, find_kubo
 from trainyard.content.kubo_node import KuboNode
 from trainyard.content.kubo_node import Ports as KuboPorts
@@ -46,10 +47,11 @@ def running_content(place: Place, options: Options, ports: Ports) -> Iterator[Ru
 def _embedded(place: Place, ports: Ports) -> Iterator[RunningContent]:
     content = Content(EmbeddedStore(place.content), [])
     try:
-        with GatewayServer(content, port=ports.gateway) as server:
+        # Agents that keep content elsewhere put up here where that is.
+        with GatewayServer(content, port=ports.gateway, board=Board()) as server:
             port = int(server.address.rsplit(":", 1)[1])
             found = ContentPlace(server.address, store=place.content)
-            yield RunningContent(found, Ports(chain=ports.chain, gateway=port))
+            yield RunningContent(found, replace(ports, gateway=port))
     finally:
         content.close()
 
@@ -68,6 +70,6 @@ def _kubo(place: Place, ports: Ports) -> Iterator[RunningContent]:
         used = node.ports
         yield RunningContent(
             ContentPlace(node.gateway_url, kubo=node.api_url),
-            Ports(ports.chain, used.gateway, used.api, used.swarm),
+            replace(ports, gateway=used.gateway, kubo=used.api, kubo_swarm=used.swarm),
             node.pid,
         )

@@ -15,6 +15,7 @@ from trainyard.devnet.accounts import people_of, phrase_of
 from trainyard.devnet.agents import Agent, start_agents
 from trainyard.devnet.chain import Chain, OwnChain
 from trainyard.devnet.contents import ContentPlace, RunningContent, running_content
+from trainyard.devnet.dapp import Dapp
 from trainyard.devnet.errors import DevnetError, NotRunningError
 from trainyard.devnet.market import deploy_market, is_there
 from trainyard.devnet.options import CHAIN_ID, DEVNET_PARAMS, Options
@@ -54,6 +55,9 @@ class Devnet:
         self._chain: Chain | None = None
         self._content: ContentPlace | None = None
         self._agents: list[Agent] = []
+        self._dapp: Dapp | None = None
+        # The page's address, if the options ask for it.
+        self.dapp: str | None = None
         self.accounts: Mapping[str, LocalAccount] = {}
 
     @classmethod
@@ -69,6 +73,7 @@ class Devnet:
         devnet._market, devnet._chain = record.market, Chain(place, running.url)
         store = None if running.kubo else place.content
         devnet._content = ContentPlace(running.gateway, store=store, kubo=running.kubo)
+        devnet.dapp = running.dapp
         devnet.accounts = people_of(phrase_of(place), record.options)
         return devnet
 
@@ -173,10 +178,15 @@ class Devnet:
         self.accounts = people_of(phrase_of(place), self._options)
         chain.fund([person.address for person in self.accounts.values()], self._options)
         self._market = record.market or deploy_market(chain, self.accounts["owner"], self._params)
-        ports = replace(content.ports, chain=chain.port)
+        self._content = content.place
+        if self._options.dapp:
+            self._dapp = Dapp.start(self, record.ports.dapp, self._on_end)
+            parts.callback(self._dapp.stop)
+            self.dapp = self._dapp.address
+        dapp_port = self._dapp.port if self._dapp else 0
+        ports = replace(content.ports, chain=chain.port, dapp=dapp_port)
         people = {name: str(person.address) for name, person in self.accounts.items()}
         Record(self._options, ports, self._market, people).write(place)
-        self._content = content.place
         self._agents = start_agents(self, parts, self._on_end, self._report)
         self._running(content, chain).write(place)
         parts.callback(place.running.unlink, missing_ok=True)
@@ -209,6 +219,9 @@ class Devnet:
         pids = {"devnet": os.getpid(), self._options.chain: chain.child.pid}
         if content.pid is not None:
             pids["kubo"] = content.pid
+        if self._dapp is not None:
+            pids["dapp"] = self._dapp.child.pid
         pids |= {agent.name: agent.child.pid for agent in self._agents}
         processes = {name: (pid, birth_of(pid) or 0) for name, pid in pids.items()}
-        return Running(chain.url, content.place.gateway, content.place.kubo, processes)
+        place = content.place
+        return Running(chain.url, place.gateway, place.kubo, processes, self.dapp)

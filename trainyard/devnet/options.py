@@ -49,6 +49,8 @@ class Options:
         f"policy.bond={DEVNET_PARAMS.seat_bond}",
     )
     balance_wei: int = 10_000 * ETHER
+    # Whether the web dapp is started with it.
+    dapp: bool = False
 
     @property
     def funded_workers(self) -> int:

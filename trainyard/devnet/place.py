@@ -20,8 +20,8 @@ _TAKE_S = 0.5
 _POLL_S = 0.02
 # All that is removed when a devnet is forgotten: the folder may be somebody's who put more there.
 _OURS = (
-    *("agents", "chain", "content", "kubo"),
-    *("chain.log", "clock_ahead_s", "devnet.json", "mnemonic", "running.json"),
+    *("agents", "chain", "content", "dapp", "kubo"),
+    *("chain.log", "dapp.log", "clock_ahead_s", "devnet.json", "mnemonic", "running.json"),
 )
 
 
@@ -77,6 +77,14 @@ class Place:
     @property
     def kubo(self) -> Path:
         return self.folder / "kubo"
+
+    @property
+    def dapp(self) -> Path:
+        return self.folder / "dapp"
+
+    @property
+    def dapp_log(self) -> Path:
+        return self.folder / "dapp.log"
 
     def agent(self, name: str) -> Path:
         return self.folder / "agents" / name

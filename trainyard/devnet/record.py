@@ -21,6 +21,7 @@ class Ports:
     gateway: int = 0
     kubo: int = 0
     kubo_swarm: int = 0
+    dapp: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class Running:
     kubo: str | None
     # The pid and the birth, by which a process is told from a later one of that pid.
     processes: dict[str, tuple[int, int]]
+    # The page's address, if the dapp runs too.
+    dapp: str | None = None
 
     @classmethod
     def read(cls, place: Place) -> Self | None:

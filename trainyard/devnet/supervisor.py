@@ -62,7 +62,7 @@ def _wait(ends: "queue.SimpleQueue[Child | None]") -> int:
         if child is None:
             return 0
         _say(child.epitaph())
-        if not child.name.startswith("worker-"):
+        if child.name != "dapp" and not child.name.startswith("worker-"):
             # Without its chain it is nothing, and half a devnet would only puzzle people.
             return 1
 

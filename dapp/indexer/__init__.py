@@ -1,0 +1,1 @@
+"""From the chain's events to rows: reorg-safe, resumable, and rebuilt from nothing."""

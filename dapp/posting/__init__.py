@@ -1,0 +1,1 @@
+"""Posting a task: manifests, models, quotes, and the pre-flight."""

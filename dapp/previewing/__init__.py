@@ -1,0 +1,1 @@
+"""Data sets of strangers: looked at and made into arrays, in the sandbox."""

@@ -1,0 +1,1 @@
+"""What a task came to: the published run, its model, its receipt."""

@@ -1,0 +1,49 @@
+"""The run behind a claim, of which nothing is believed that the chain does not have."""
+
+from pathlib import Path
+
+from dapp.errors import ApiError, not_found
+from dapp.services import Services
+from trainyard.engine.claims import ClaimedRun, open_claimed, read_claimed
+from trainyard.engine.errors import OtherRunError
+from trainyard.protocol.commitments import Claim
+from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.ledger.book import Task
+from trainyard.protocol.market import TaskState
+from trainyard.protocol.results import Result
+
+_NOWHERE = Path("/nonexistent")
+_CLOSED = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVEALING)
+
+
+def read_result(services: Services, task: Task) -> tuple[str, Result]:
+    """The document behind the claim that counts."""
+    claim = _claim(task)
+    try:
+        return read_claimed(services.content, task.terms.manifest, claim)
+    except TrainyardError as error:
+        raise ApiError(
+            404, "not_published", f"the result is not published: {error}"[:500]
+        ) from error
+
+
+def open_run(services: Services, task: Task) -> ClaimedRun:
+    read_result(services, task)
+    try:
+        return open_claimed(services.content, task.terms.manifest, _claim(task), _NOWHERE)
+    except OtherRunError as error:
+        raise ApiError(422, "other_run", str(error)) from error
+    except TrainyardError as error:
+        raise ApiError(
+            404,
+            "not_published",
+            f"the run is not published yet: {error}"[:500],
+            fix="workers publish it when the auditors have answered",
+        ) from error
+
+
+def _claim(task: Task) -> Claim:
+    claim = task.slots[task.lead].claim
+    if claim is None or task.state in _CLOSED:
+        raise not_found("the workers have claimed nothing yet", "wait until the task is submitted")
+    return claim

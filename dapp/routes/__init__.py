@@ -1,0 +1,1 @@
+"""The routes: thin, each a question to the layers below."""

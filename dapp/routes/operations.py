@@ -1,0 +1,69 @@
+"""For machines that look after the server."""
+
+from fastapi import APIRouter, Response
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+import trainyard
+from dapp.schemas.market import HealthView, ReadyCheck, ReadyView
+from dapp.services import Services, ServicesDep
+from trainyard.content.cid import Cid, Codec
+from trainyard.protocol.errors import TrainyardError
+
+router = APIRouter(tags=["operations"])
+_NOTHING = Cid(Codec.RAW, bytes(32))
+
+
+@router.get("/healthz")
+async def healthz() -> HealthView:
+    """Whether the process lives."""
+    return HealthView(status="ok", version=trainyard.__version__)
+
+
+@router.get("/readyz", responses={503: {"model": ReadyView}})
+def readyz(services: ServicesDep, response: Response) -> ReadyView:
+    """Whether it can do its work: the index is at the head, the database and the store answer."""
+    checks = [_chain(services), _database(services), _store(services)]
+    ready = all(one.ok for one in checks)
+    if not ready:
+        response.status_code = 503
+    return ReadyView(ready=ready, checks=checks, lag_blocks=services.follower.lag)
+
+
+@router.get("/metrics", response_class=Response)
+def metrics(services: ServicesDep) -> Response:
+    """Figures in Prometheus' own form."""
+    counts, follower = services.counts, services.follower
+    counts.listeners.set(services.hub.count)
+    counts.head.set(follower.indexed or 0)
+    counts.lag.set(follower.lag or 0)
+    return Response(counts.render(), media_type="text/plain; version=0.0.4")
+
+
+def _chain(services: Services) -> ReadyCheck:
+    follower = services.follower
+    lag, most = follower.lag, services.settings.most_lag
+    if follower.why:
+        return ReadyCheck(name="chain", ok=False, detail=follower.why)
+    if lag is None:
+        return ReadyCheck(name="chain", ok=False, detail="the chain was not seen yet")
+    return ReadyCheck(
+        name="chain", ok=lag <= most, detail=f"{lag} blocks behind block {follower.head}"
+    )
+
+
+def _database(services: Services) -> ReadyCheck:
+    try:
+        with services.database.reading() as session:
+            session.execute(text("SELECT 1"))
+    except SQLAlchemyError as error:
+        return ReadyCheck(name="database", ok=False, detail=type(error).__name__)
+    return ReadyCheck(name="database", ok=True, detail=services.database.engine.dialect.name)
+
+
+def _store(services: Services) -> ReadyCheck:
+    try:
+        services.content.store.has(_NOTHING)
+    except TrainyardError as error:
+        return ReadyCheck(name="store", ok=False, detail=str(error)[:300])
+    return ReadyCheck(name="store", ok=True, detail=services.content.store.name)

@@ -1,0 +1,96 @@
+"""All that routes work with, wired once by the entry point."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from fastapi import Depends, Request
+from sqlalchemy import select
+
+from dapp.database.engine import Database
+from dapp.database.models import Block
+from dapp.errors import unavailable
+from dapp.live.hub import Hub
+from dapp.remembering import Changes
+from dapp.settings import Settings
+from trainyard.chain.client import MarketClient
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.errors import (
+    EndpointError,
+    NodeRefusedError,
+    NoEndpointError,
+    WrongChainError,
+)
+from trainyard.content.content import Content
+from trainyard.engine.confining import Confinement
+
+if TYPE_CHECKING:
+    from dapp.faucet import Faucet
+    from dapp.indexer.following import Follower
+    from dapp.posting.manifests import ManifestShelf
+    from dapp.security.counting import Counts
+
+_Result = TypeVar("_Result")
+_AT_ONCE = 4
+_PATIENCE_S = 15.0
+
+
+class ChainDesk:
+    """Questions to the chain beside the index. Endpoints are for one thread at a time, so there
+    are some of them."""
+
+    def __init__(self, urls: Sequence[str], chain_id: int, market: str) -> None:
+        self._free: queue.Queue[tuple[Endpoints, MarketClient]] = queue.Queue()
+        for _ in range(_AT_ONCE):
+            endpoints = Endpoints(urls, chain_id=chain_id)
+            self._free.put((endpoints, MarketClient(endpoints, market)))
+
+    def ask(self, question: Callable[[Endpoints, MarketClient], _Result]) -> _Result:
+        """The answer; a chain that is away is a 503."""
+        try:
+            mine = self._free.get(timeout=_PATIENCE_S)
+        except queue.Empty:
+            raise unavailable("the chain is asked too much at once") from None
+        try:
+            return question(*mine)
+        except NodeRefusedError:
+            raise
+        except (NoEndpointError, EndpointError, WrongChainError) as error:
+            raise unavailable(f"the chain cannot be asked: {error}") from error
+        finally:
+            self._free.put(mine)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    settings: Settings
+    database: Database
+    content: Content
+    hub: Hub
+    chain: ChainDesk
+    follower: "Follower"
+    manifests: "ManifestShelf"
+    counts: "Counts"
+    changes: Changes
+    # Where the models and data of strangers are opened; None where there is no sandbox.
+    confinement: Confinement | None
+    faucet: "Faucet | None"
+    # What costs a whole core is done one after the other.
+    engine: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))
+
+    def now(self) -> int:
+        """The chain's time: its clock may be ahead of ours."""
+        with self.database.reading() as session:
+            head = session.scalar(select(Block.time).order_by(Block.number.desc()).limit(1))
+        return max(head or 0, int(time.time()))
+
+
+def _services(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+ServicesDep = Annotated[Services, Depends(_services)]

@@ -1,0 +1,98 @@
+"""Running the server: one process, until it is told to end."""
+
+import socket
+import sys
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+from dapp.settings import Settings
+from trainyard.protocol.errors import TransientError
+
+_GRACE_S = 3
+_BACKLOG = 2048
+_TURN_S = 0.001
+
+
+def set_up_logs(*, as_json: bool) -> None:
+    """Lines of JSON on standard error, or text for people."""
+    renderer: Any = structlog.processors.JSONRenderer()
+    if not as_json:
+        renderer = structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The port is taken before anything else starts, and known from then on."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            (settings.host, settings.port), family=family, backlog=_BACKLOG
+        )
+        # Taken over by each connection: else the end of an answer waits for the other side to
+        # confirm its beginning.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except OSError as error:
+        raise TransientError(
+            f"cannot listen at {settings.host}:{settings.port}: {error.strerror or error}; "
+            "set TRAINYARD_DAPP_PORT to another port"
+        ) from error
+
+
+def serve(
+    app: FastAPI,
+    listener: socket.socket,
+    *,
+    beside: AbstractAsyncContextManager[Any] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; `beside` runs with it, such as a relay."""
+    # Threads compute what the loop then sends: it must not wait long for its turn between them.
+    sys.setswitchinterval(_TURN_S)
+    uvloop.run(_serve(app, listener, beside))
+
+
+async def _serve(
+    app: FastAPI, listener: socket.socket, beside: AbstractAsyncContextManager[Any] | None
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            lifespan="on",
+            ws="none",
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_GRACE_S,
+            h11_max_incomplete_event_size=32 << 10,
+        )
+    )
+    async with AsyncExitStack() as parts:
+        if beside is not None:
+            await parts.enter_async_context(beside)
+        await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends open streams first: they would keep it from ending."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app: Any = self.config.app
+        app.state.services.hub.close()
+        await super().shutdown(sockets)

@@ -1,0 +1,1 @@
+"""Signatures of wallets: run feeds, and sign-in with Ethereum."""

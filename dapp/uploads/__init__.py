@@ -1,0 +1,1 @@
+"""Files of strangers, on their way into the content store."""

@@ -1,0 +1,284 @@
+/** The visitor's own things: money in the market, tasks, notifications, drafts. */
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { get, problemText, send } from "~/api/client";
+import { useLive } from "~/api/live";
+import { accountQuery, tasksQuery } from "~/api/queries";
+import type { NotificationPage, Draft as StoredDraft } from "~/api/types";
+import { Button, Card, Empty, Notice, Skeleton, SkeletonRows } from "~/components/basics";
+import { AddressTag, Amount, useAmount } from "~/components/chain";
+import { Trouble } from "~/components/errors";
+import { TaskTable } from "~/components/task_table";
+import { useTitle } from "~/components/title";
+import { type Draft, saveDraft } from "~/drafts/draft";
+import { isRejection } from "~/protocol/refusals";
+import { formatAgo } from "~/protocol/units";
+import { Link, navigate } from "~/router";
+import { marketCall, useSend } from "~/transactions/sending";
+import { useBalance } from "~/wallet/balance";
+import { useSession, useSignIn, useSignOut } from "~/wallet/session";
+import { useWallet } from "~/wallet/use_wallet";
+
+export default function Account() {
+  useTitle("Account");
+  const wallet = useWallet();
+  if (!wallet.isConnected || !wallet.address) {
+    return (
+      <Card>
+        <Empty
+          level={1}
+          icon="wallet"
+          title={wallet.isWaking ? "Asking your wallet …" : "No wallet is connected"}
+        >
+          <p>
+            Connect one to see your tasks, your credit and what was paid to you. Looking around needs none.
+          </p>
+          <Button look="primary" busy={wallet.isWaking} onClick={wallet.connect}>
+            Connect a wallet
+          </Button>
+        </Empty>
+      </Card>
+    );
+  }
+  return <Shown address={wallet.address} />;
+}
+
+function Shown({ address }: { address: `0x${string}` }) {
+  const client = useQueryClient();
+  useLive([`account:${address}`], (event) => {
+    if (event.name === "head") return;
+    void client.invalidateQueries({ queryKey: ["account"] });
+    void client.invalidateQueries({ queryKey: ["market", "tasks"] });
+    void client.invalidateQueries({ queryKey: ["notifications"] });
+  });
+  const posted = useQuery(tasksQuery({ requester: address, limit: 20 }));
+  return (
+    <div className="stack">
+      <div className="head">
+        <div className="head-text">
+          <h1>Account</h1>
+          <AddressTag address={address} copy />
+        </div>
+      </div>
+      <div className="split">
+        <div className="stack">
+          <Card flush title="Your tasks">
+            {posted.error && !posted.data ? (
+              <div className="card-body">
+                <Trouble error={posted.error} what="Your tasks" retry={() => void posted.refetch()} />
+              </div>
+            ) : !posted.data ? (
+              <div className="card-body">
+                <SkeletonRows rows={3} height="52px" />
+              </div>
+            ) : posted.data.items.length ? (
+              <TaskTable tasks={posted.data.items} />
+            ) : (
+              <Empty icon="play" title="You have not posted a task">
+                <p>Take an example or drop a model of your own; it takes a minute.</p>
+                <Link to="/new" className="button button-primary">
+                  New task
+                </Link>
+              </Empty>
+            )}
+          </Card>
+          <Personal address={address} />
+        </div>
+        <aside className="stack">
+          <Funds address={address} />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Funds({ address }: { address: `0x${string}` }) {
+  const amount = useAmount();
+  const account = useQuery(accountQuery(address));
+  const balance = useBalance(address);
+  const { send: sendTransaction, isBusy, error } = useSend();
+  const credit = BigInt(account.data?.credit_wei ?? "0");
+  return (
+    <Card title="Money">
+      <div className="stack stack-m">
+        <dl className="facts">
+          <div>
+            <dt>In the wallet</dt>
+            <dd>{balance.data === undefined ? <Skeleton width="6em" /> : <Amount wei={balance.data} />}</dd>
+          </div>
+          <div>
+            <dt>Credit in the market</dt>
+            <dd>{account.data ? <Amount wei={credit} /> : <Skeleton width="6em" />}</dd>
+          </div>
+          <div>
+            <dt>Held by tasks</dt>
+            <dd>{account.data ? <Amount wei={account.data.held_wei} /> : <Skeleton width="6em" />}</dd>
+          </div>
+        </dl>
+        {error && (
+          <Notice tone="bad" title="Not sent" urgent>
+            {error}
+          </Notice>
+        )}
+        {credit > 0n && (
+          <Button
+            look="primary"
+            busy={isBusy}
+            onClick={() =>
+              void sendTransaction({
+                title: `Withdraw ${amount(credit, 4)}`,
+                kind: "withdraw",
+                data: marketCall("withdraw", [address, credit]),
+              })
+            }
+          >
+            Withdraw {amount(credit, 4)}
+          </Button>
+        )}
+        <p className="small muted">
+          Credit is yours at any time: refunds, rewards and stakes end up there, and posting uses it first.
+        </p>
+      </div>
+    </Card>
+  );
+}
+
+function Personal({ address }: { address: `0x${string}` }) {
+  const session = useSession();
+  const signIn = useSignIn();
+  const signOut = useSignOut();
+  const isIn = session.data?.address?.toLowerCase() === address.toLowerCase();
+  if (!isIn) {
+    return (
+      <Card title="Notifications and drafts">
+        <div className="stack stack-m">
+          <p className="muted">
+            Sign a message to see notifications and to keep drafts for other browsers. It is no transaction,
+            costs nothing and allows nothing else.
+          </p>
+          {signIn.error && (
+            <Notice tone={isRejection(signIn.error) ? "warn" : "bad"} title="Not signed in" urgent>
+              {isRejection(signIn.error) ? "You declined in your wallet." : problemText(signIn.error)}
+            </Notice>
+          )}
+          <div>
+            <Button look="primary" busy={signIn.isPending} onClick={() => signIn.mutate(address)}>
+              Sign in with Ethereum
+            </Button>
+          </div>
+        </div>
+      </Card>
+    );
+  }
+  return (
+    <>
+      <Notifications
+        signOut={
+          <Button size="small" look="quiet" onClick={() => signOut.mutate()}>
+            Sign out
+          </Button>
+        }
+      />
+      <Drafts />
+    </>
+  );
+}
+
+function Notifications({ signOut }: { signOut: React.ReactNode }) {
+  const client = useQueryClient();
+  const { data, error, refetch } = useQuery({
+    queryKey: ["notifications"],
+    queryFn: ({ signal }) => get<NotificationPage>("/notifications", {}, signal),
+  });
+  const read = useMutation({
+    mutationFn: (id: number) => send<NotificationPage>("POST", "/notifications/read", { id }),
+    onSuccess: (page) => client.setQueryData(["notifications"], page),
+  });
+  const newest = data?.items[0]?.id;
+  return (
+    <Card
+      flush
+      title={data?.unread ? `Notifications (${data.unread} new)` : "Notifications"}
+      action={
+        <span className="row">
+          {data && data.unread > 0 && newest !== undefined && (
+            <Button size="small" busy={read.isPending} onClick={() => read.mutate(newest)}>
+              Mark all as read
+            </Button>
+          )}
+          {signOut}
+        </span>
+      }
+    >
+      {error && !data ? (
+        <div className="card-body">
+          <Trouble error={error} what="Notifications" retry={() => void refetch()} />
+        </div>
+      ) : !data ? (
+        <div className="card-body">
+          <SkeletonRows rows={3} height="36px" />
+        </div>
+      ) : data.items.length === 0 ? (
+        <Empty icon="bell" title="Nothing to tell yet">
+          <p>You hear here when workers join, when a task is settled or fails, and when it is your move.</p>
+        </Empty>
+      ) : (
+        <ul className="events">
+          {data.items.map((one) => (
+            <li key={one.id}>
+              <span className="small faint number">{formatAgo(one.time)}</span>
+              <span className={one.is_read ? "muted" : "bold"}>{one.text}</span>
+              {one.task && <Link to={`/tasks/${one.task}`}>Task {one.task}</Link>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function Drafts() {
+  const client = useQueryClient();
+  const { data } = useQuery({
+    queryKey: ["drafts"],
+    queryFn: async ({ signal }) => (await get<{ items: StoredDraft[] }>("/drafts", {}, signal)).items,
+  });
+  const [error, setError] = useState<string | null>(null);
+  const remove = async (id: string) => {
+    await send("DELETE", `/drafts/${id}`).catch((caught: unknown) => setError(problemText(caught)));
+    void client.invalidateQueries({ queryKey: ["drafts"] });
+  };
+  if (!data?.length) return null;
+  return (
+    <Card flush title="Drafts">
+      {error && (
+        <Notice tone="bad" title="Not deleted">
+          {error}
+        </Notice>
+      )}
+      <ul className="events">
+        {data.map((one) => (
+          <li key={one.id}>
+            <span className="small faint number">{formatAgo(one.updated_at)}</span>
+            <span>{one.title || "Draft"}</span>
+            <span className="row">
+              <Button
+                size="small"
+                onClick={() => {
+                  saveDraft(localStorage, one.document as unknown as Draft);
+                  navigate("/new");
+                }}
+              >
+                Go on with it
+              </Button>
+              <Button size="small" look="quiet" onClick={() => void remove(one.id)}>
+                Delete
+              </Button>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}

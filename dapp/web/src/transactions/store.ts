@@ -1,0 +1,97 @@
+/** Transactions of this browser, kept through reloads until they are final and somebody has seen them. */
+
+export type Stage = "signing" | "sent" | "mined" | "final" | "failed" | "rejected" | "lost";
+
+export interface Tracked {
+  id: string;
+  chainId: number;
+  account: string;
+  title: string;
+  kind: string;
+  task: number | null;
+  draft: string | null;
+  stage: Stage;
+  hash: `0x${string}` | null;
+  block: number | null;
+  confirmations: number;
+  error: string | null;
+  at: number;
+}
+
+const KEY = "trainyard.transactions";
+const MOST = 30;
+
+export interface TextStore {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+}
+
+/** What a reload leaves of each: a wallet that was open is not connected to the page any more. */
+export function restored(text: string | null): Tracked[] {
+  let found: unknown;
+  try {
+    found = JSON.parse(text ?? "[]");
+  } catch {
+    return [];
+  }
+  if (!Array.isArray(found)) return [];
+  return found
+    .filter((one): one is Tracked => typeof one?.id === "string" && typeof one?.stage === "string")
+    .map((one) =>
+      one.stage === "signing"
+        ? {
+            ...one,
+            stage: "lost",
+            error:
+              "The page was loaded again while your wallet was open. If you signed, it shows in the market soon; if not, nothing was sent.",
+          }
+        : one,
+    );
+}
+
+export class TransactionStore {
+  #items: readonly Tracked[];
+  readonly #listeners = new Set<() => void>();
+  readonly #storage: TextStore;
+
+  constructor(storage: TextStore) {
+    this.#storage = storage;
+    this.#items = restored(storage.getItem(KEY));
+  }
+
+  get items(): readonly Tracked[] {
+    return this.#items;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  add(item: Tracked): void {
+    this.#write([item, ...this.#items].slice(0, MOST));
+  }
+
+  change(id: string, changes: Partial<Tracked>): void {
+    if (!this.#items.some((one) => one.id === id)) return;
+    this.#write(this.#items.map((one) => (one.id === id ? { ...one, ...changes } : one)));
+  }
+
+  remove(id: string): void {
+    this.#write(this.#items.filter((one) => one.id !== id));
+  }
+
+  #write(items: readonly Tracked[]): void {
+    this.#items = items;
+    try {
+      this.#storage.setItem(KEY, JSON.stringify(items));
+    } catch {
+      // Storage is full or blocked: it still works until the next reload.
+    }
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export function isPending(stage: Stage): boolean {
+  return stage === "signing" || stage === "sent" || stage === "mined";
+}

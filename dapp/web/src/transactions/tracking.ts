@@ -1,0 +1,119 @@
+/** Follows what was sent until it is final, through reverts, reloads and reorgs. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useSyncExternalStore } from "react";
+import { type Client, decodeEventLog, type Hash, type TransactionReceipt } from "viem";
+import { call, getBlockNumber, getTransaction, getTransactionReceipt } from "viem/actions";
+import { useClient } from "wagmi";
+import { forgetTask, useConfig } from "~/api/queries";
+import { marketAbi } from "~/protocol/abi";
+import { explainFailure } from "~/protocol/refusals";
+import { isPending, type Tracked, TransactionStore } from "~/transactions/store";
+
+export const transactions = new TransactionStore(
+  typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
+);
+
+const LOOK_EVERY_MS = 1_000;
+
+export function useTransactions(): readonly Tracked[] {
+  return useSyncExternalStore(transactions.subscribe, () => transactions.items);
+}
+
+/** The number of the task that a receipt of `post` tells of. */
+export function postedTask(receipt: Pick<TransactionReceipt, "logs">): number | null {
+  for (const log of receipt.logs) {
+    try {
+      const event = decodeEventLog({ abi: marketAbi, data: log.data, topics: log.topics });
+      if (event.eventName === "TaskPosted") return Number(event.args.id);
+    } catch {
+      // An event of another kind.
+    }
+  }
+  return null;
+}
+
+/** Mounted once, at the top of the page. */
+export function useTracking(): void {
+  const { chain_id: chainId, confirmations: needed, currency } = useConfig();
+  const client = useClient({ chainId });
+  const queries = useQueryClient();
+  const items = useTransactions();
+  const isWatching = items.some((one) => one.chainId === chainId && one.hash && isPending(one.stage));
+  useEffect(() => {
+    if (!isWatching || !client) return;
+    let isOver = false;
+    let timer: ReturnType<typeof setTimeout>;
+    const look = async () => {
+      try {
+        const head = Number(await getBlockNumber(client, { cacheTime: 0 }));
+        for (const item of transactions.items) {
+          if (isOver || item.chainId !== chainId || !item.hash || !isPending(item.stage)) continue;
+          const changes = await progressOf(client, item, item.hash, head, needed, currency.symbol);
+          if (!changes) continue;
+          transactions.change(item.id, changes);
+          if (changes.stage === "mined" || changes.stage === "failed" || changes.stage === "final") {
+            const task = changes.task ?? item.task;
+            if (task) forgetTask(queries, task);
+            void queries.invalidateQueries({ queryKey: ["account"] });
+            void queries.invalidateQueries({ queryKey: ["balance"] });
+          }
+        }
+      } catch {
+        // The node is away for a moment: the next look will tell.
+      }
+      if (!isOver) timer = setTimeout(look, LOOK_EVERY_MS);
+    };
+    void look();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [isWatching, client, chainId, needed, queries, currency.symbol]);
+}
+
+async function progressOf(
+  client: Client,
+  item: Tracked,
+  hash: Hash,
+  head: number,
+  needed: number,
+  symbol: string,
+): Promise<Partial<Tracked> | null> {
+  const receipt = await getTransactionReceipt(client, { hash }).catch(() => null);
+  if (!receipt) {
+    // It was in a block that a reorg took back: it waits again.
+    return item.stage === "mined" ? { stage: "sent", block: null, confirmations: 0 } : null;
+  }
+  const block = Number(receipt.blockNumber);
+  if (receipt.status === "reverted") {
+    return { stage: "failed", block, error: await reasonOf(client, hash, receipt, symbol) };
+  }
+  const confirmations = Math.max(1, head - block + 1);
+  const stage = confirmations >= needed ? "final" : "mined";
+  if (stage === item.stage && confirmations === item.confirmations && block === item.block) return null;
+  const task = item.kind === "post" ? (item.task ?? postedTask(receipt)) : item.task;
+  return { stage, block, confirmations, task };
+}
+
+/** The chain keeps no reasons, so the call is made once more on the state that it met. */
+async function reasonOf(
+  client: Client,
+  hash: Hash,
+  receipt: TransactionReceipt,
+  symbol: string,
+): Promise<string> {
+  try {
+    const sent = await getTransaction(client, { hash });
+    await call(client, {
+      account: sent.from,
+      to: sent.to,
+      data: sent.input,
+      value: sent.value,
+      blockNumber: receipt.blockNumber - 1n,
+    });
+  } catch (error) {
+    return explainFailure(error, symbol);
+  }
+  return "The market refused: something changed between signing and the block. Look at the task and try again.";
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import type { LogLine } from "~/api/types";
+import { addLines, addMetrics, columnsOf, curvesOf, lastValue, orderedNames } from "~/pages/task/curves";
+
+const worker = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+const event = (slot: number, step: number, loss: number) => ({
+  task: 1,
+  slot,
+  worker: worker as `0x${string}`,
+  phase: "training",
+  last: step,
+  points: [{ step, time: step, values: { loss } }],
+});
+
+describe("curves", () => {
+  it("grow by what comes live", () => {
+    const curves = curvesOf([
+      { slot: 0, worker, name: "loss", steps: [1, 2], times: [1, 2], values: [3, 2] },
+    ]);
+    addMetrics(curves, event(0, 3, 1));
+    addMetrics(curves, event(1, 2, 5));
+    const bySlot = curves.get("loss");
+    expect(bySlot && columnsOf(bySlot)).toEqual({
+      slots: [0, 1],
+      data: [
+        [1, 2, 3],
+        [3, 2, 1],
+        [null, 5, null],
+      ],
+    });
+    expect(bySlot && lastValue(bySlot)).toBe(3);
+  });
+
+  it("are drawn anew from the step that a run was set back to", () => {
+    const curves = curvesOf([]);
+    for (const step of [1, 2, 3, 4]) addMetrics(curves, event(0, step, step));
+    addMetrics(curves, event(0, 3, 9));
+    expect(curves.get("loss")?.get(0)).toMatchObject({ steps: [1, 2, 3], values: [1, 2, 9] });
+  });
+
+  it("leave out what is no number", () => {
+    const curves = curvesOf([]);
+    addMetrics(curves, event(0, 1, Number.NaN));
+    expect(curves.size).toBe(0);
+  });
+
+  it("come in the order that people look at them", () => {
+    const names = ["examples_per_s", "top5", "val_loss", "accuracy", "loss"];
+    const curves = curvesOf(
+      names.map((name) => ({ slot: 0, worker, name, steps: [1], times: [1], values: [1] })),
+    );
+    expect(orderedNames(curves)).toEqual(["loss", "accuracy", "val_loss", "top5", "examples_per_s"]);
+  });
+});
+
+describe("log lines", () => {
+  const line = (id: number): LogLine => ({
+    id,
+    slot: 0,
+    worker,
+    time: id,
+    level: "info",
+    text: `line ${id}`,
+  });
+
+  it("stand in order, each once, and the oldest go where there are too many", () => {
+    expect(addLines([line(1), line(2)], [line(2), line(3)]).map((one) => one.id)).toEqual([1, 2, 3]);
+    expect(addLines([line(5)], [line(3), line(4)]).map((one) => one.id)).toEqual([3, 4, 5]);
+    expect(addLines([line(1), line(2)], [line(3)], 2).map((one) => one.id)).toEqual([2, 3]);
+  });
+});

@@ -1,0 +1,368 @@
+/** What a requester does with the page, against a real market with real agents. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { flowersCsv } from "./flowers.mjs";
+import { formTests } from "./forms.mjs";
+import { checkPage, connect, DESKTOP, openPage, PHONE, shoot, startBrowser, startYard } from "./stage.mjs";
+import { addWallet } from "./wallet.mjs";
+
+const MINUTES = 60_000;
+const MODEL = fileURLToPath(new URL("./fixtures/flowers.json", import.meta.url));
+const folder = mkdtempSync(`${tmpdir()}/trainyard-browser-`);
+const TABLE = `${folder}/flowers.csv`;
+writeFileSync(TABLE, flowersCsv());
+
+let yard;
+let browser;
+
+before(async () => {
+  yard = await startYard();
+  browser = await startBrowser();
+}, { timeout: 5 * MINUTES });
+
+after(async () => {
+  await browser?.close();
+  await yard?.stop();
+});
+
+async function visitor(options = {}) {
+  const context = await browser.newContext({ viewport: DESKTOP, acceptDownloads: true, ...options.context });
+  if (options.wallet !== false) await addWallet(context, yard, options.wallet);
+  return context;
+}
+
+async function waitForState(page, wanted, timeout) {
+  await page.locator(".head .badge", { hasText: wanted }).first().waitFor({ timeout });
+}
+
+async function chooseExample(page) {
+  await page.getByRole("button", { name: /Two moons/ }).click();
+  await page.getByTestId("cost-sentence").waitFor();
+}
+
+async function checkAll(page) {
+  await page.getByRole("button", { name: "Check everything" }).click();
+  await page.getByRole("button", { name: /^Post task for/ }).waitFor({ timeout: 3 * MINUTES });
+}
+
+async function post(page) {
+  await page.getByRole("button", { name: /^Post task for/ }).click();
+  await page.waitForURL(/\/tasks\/\d+$/, { timeout: MINUTES });
+  return Number(/\d+$/.exec(page.url())[0]);
+}
+
+async function ask(method, params = []) {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const answer = await fetch(yard.rpc, { method: "POST", headers: { "content-type": "application/json" }, body });
+  return (await answer.json()).result;
+}
+
+test("the market can be looked at without a wallet, by keyboard alone", { timeout: 2 * MINUTES }, async () => {
+  const context = await visitor({ wallet: false });
+  const page = await openPage(context, yard);
+  await page.getByRole("heading", { name: "Market" }).waitFor();
+  await page.getByText("Nobody has posted a task yet").waitFor();
+  await checkPage(page, "the empty market");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Skip to content");
+  await page.getByRole("link", { name: "Workers", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Leaderboard" }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
+  await context.close();
+});
+
+test("a burner wallet is there in one click, funded, and after a reload", { timeout: 2 * MINUTES }, async () => {
+  const context = await visitor({ wallet: false });
+  const page = await openPage(context, yard, "/account");
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: /Burner wallet/ }).click();
+  await page.getByText("Credit in the market").first().waitFor();
+  await page.locator(".facts dd", { hasText: "10 ETH" }).first().waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: /^Wallet 0x/ }).waitFor();
+  await page.getByRole("heading", { name: "Account" }).waitFor();
+  await checkPage(page, "the account of a burner");
+  await context.close();
+});
+
+test("a wallet on another chain is told so, and switched with one click", { timeout: 2 * MINUTES }, async () => {
+  const context = await visitor({ wallet: { chainId: 1, knowsChain: false } });
+  const page = await openPage(context, yard);
+  await connect(page);
+  const notice = page.getByRole("alert").filter({ hasText: "another network" });
+  await notice.waitFor();
+  await checkPage(page, "the page on a wrong chain");
+  await page.evaluate(() => {
+    window.testWallet.declines = true;
+  });
+  await page.getByRole("button", { name: /^Switch to/ }).click();
+  await notice.getByText("You declined the switch").waitFor();
+  await page.evaluate(() => {
+    window.testWallet.declines = false;
+  });
+  await page.getByRole("button", { name: /^Switch to/ }).click();
+  await notice.waitFor({ state: "detached" });
+  const added = await page.evaluate(() => window.testWallet.added);
+  assert.equal(Number(added.chainId), yard.chain_id);
+  assert.deepEqual(added.rpcUrls, [yard.rpc]);
+  await context.close();
+});
+
+test("signing in with Ethereum opens notifications", { timeout: 2 * MINUTES }, async () => {
+  const context = await visitor();
+  const page = await openPage(context, yard, "/account");
+  await connect(page);
+  await page.getByRole("button", { name: "Sign in with Ethereum" }).click();
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in with Ethereum" }).waitFor();
+  await context.close();
+});
+
+formTests({ visitor, yard: () => yard });
+
+test("a requester drops model and data, posts, watches and downloads a model that works", { timeout: 12 * MINUTES }, async (t) => {
+  // One after the other, and none after one that failed: each goes on where the last ended.
+  const step = async (name, act) => {
+    t.diagnostic(name);
+    await act();
+  };
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  await connect(page);
+
+  await step("what was dropped survives a reload", async () => {
+    await page.getByLabel("File: a .keras file or a Keras JSON").setInputFiles(MODEL);
+    await page.getByRole("button", { name: "Change model" }).waitFor({ timeout: 2 * MINUTES });
+    await page.getByLabel("File: an .npz, a CSV, a folder of images, or TFRecords").setInputFiles(TABLE);
+    await page.getByRole("button", { name: "Change data" }).waitFor({ timeout: 2 * MINUTES });
+    await page.getByText("flowers.csv").waitFor();
+    await page.getByLabel("Epochs").fill("12");
+    await page.getByLabel("Learning rate").fill("0.02");
+    await page.getByTestId("cost-sentence").waitFor();
+    await page.reload();
+    await page.getByText("flowers.csv").waitFor();
+    assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
+    assert.match(
+      await page.getByTestId("cost-sentence").textContent(),
+      /^At most [\d.]+ ETH, likely [\d.]+ ETH, refundable from .*\d\d:\d\d\.$/,
+    );
+    await checkPage(page, "the form of a new task");
+  });
+
+  await step("everything is checked before the wallet opens", async () => {
+    await checkAll(page);
+    await page.getByLabel("Checks").getByText("One batch").waitFor();
+    const asked = await page.evaluate(() => window.testWallet.asked);
+    assert.ok(!asked.includes("eth_sendTransaction"), "the wallet was asked before the check");
+    await shoot(page, "new-task-checked");
+  });
+
+  await step("a rejected signature loses nothing", async () => {
+    await page.evaluate(() => {
+      window.testWallet.declines = true;
+    });
+    await page.getByRole("button", { name: /^Post task for/ }).click();
+    await page.getByText("You declined in your wallet. Nothing was sent.", { exact: false }).first().waitFor();
+    await page.getByText("flowers.csv").waitFor();
+    await page.evaluate(() => {
+      window.testWallet.declines = false;
+    });
+  });
+
+  await step("a reload while the wallet is open is told of", async () => {
+    await page.evaluate(() => {
+      window.testWallet.hold = true;
+    });
+    await page.getByRole("button", { name: /^Post task for/ }).click();
+    await page.locator(".toast[data-stage=signing]").waitFor();
+    await page.reload();
+    await page.locator(".toast[data-stage=lost]").waitFor();
+    await page.getByText("flowers.csv").waitFor();
+    await page.getByRole("button", { name: /^Dismiss/ }).first().click();
+  });
+
+  let task;
+  await step("a reload after sending finds the transaction, and then the task", async () => {
+    await checkAll(page);
+    await page.getByRole("button", { name: /^Post task for/ }).click();
+    await page.locator(".toast[data-stage=sent], .toast[data-stage=mined]").first().waitFor();
+    await page.reload();
+    await page.waitForURL(/\/tasks\/\d+$/, { timeout: MINUTES });
+    task = Number(/\d+$/.exec(page.url())[0]);
+    await page.locator(".toast[data-stage=final]").waitFor({ timeout: MINUTES });
+    await page.goto(`${yard.url}/new`);
+    await page.getByRole("button", { name: /Two moons/ }).waitFor();
+  });
+
+  await step("the run is watched live, through reloads", async () => {
+    await page.goto(`${yard.url}/tasks/${task}`);
+    await waitForState(page, "Training", 3 * MINUTES);
+    await page.reload();
+    await page.locator(".chart-plot canvas").first().waitFor({ timeout: 3 * MINUTES });
+    await page.locator(".stage-done", { hasText: "Training" }).waitFor({ timeout: 5 * MINUTES });
+    await page.reload();
+    await page.locator(".stage-done", { hasText: "Submitted" }).waitFor({ timeout: 3 * MINUTES });
+    await waitForState(page, "Settled", 6 * MINUTES);
+    await page.reload();
+    await waitForState(page, "Settled", MINUTES);
+    await checkPage(page, "a settled task");
+  });
+
+  await step("all of its parts are there", async () => {
+    await page.goto(`${yard.url}/tasks/${task}?tab=trace`);
+    await page.getByText("Audited: agrees").first().waitFor();
+    await page.getByRole("tab", { name: "Trace" }).press("ArrowRight");
+    await page.locator(".events li").first().waitFor();
+    assert.match(page.url(), /tab=history/);
+    await page.goto(`${yard.url}/tasks/${task}?tab=logs`);
+    await page.locator(".log-line").first().waitFor();
+    await page.getByLabel("Search the log").fill("zzz-nothing");
+    await page.getByText("No line has that").waitFor();
+  });
+
+  await step("the downloaded model is verified in the browser, and right", async () => {
+    await page.goto(`${yard.url}/tasks/${task}`);
+    const coming = page.waitForEvent("download", { timeout: 3 * MINUTES });
+    await page.getByRole("button", { name: "Download model" }).click();
+    const download = await coming;
+    const path = `${folder}/task.keras`;
+    await download.saveAs(path);
+    await page.getByText("every block checked in this browser", { exact: false }).waitFor();
+    await page.getByText("The chain was asked through your wallet.").waitFor();
+    await page.getByText("make up the root that stands in the claim", { exact: false }).waitFor();
+    await page.getByText("are in the .keras file, byte for byte", { exact: false }).waitFor();
+    await page.getByText("which your browser cannot repeat", { exact: false }).waitFor();
+    assert.ok(statSync(path).size > 1000);
+    const weights = page.waitForEvent("download", { timeout: MINUTES });
+    await page.getByRole("button", { name: "Weights" }).click();
+    await (await weights).saveAs(`${folder}/task.safetensors`);
+    await page.getByText("The weights have the last of those hashes.").waitFor();
+    await checkPage(page, "a task with a download that was checked");
+    await shoot(page, "task-checked");
+    const python = fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
+    const script = fileURLToPath(new URL("./accuracy.py", import.meta.url));
+    const said = execFileSync(python, [script, path, TABLE], { stdio: ["ignore", "pipe", "ignore"] });
+    const { accuracy } = JSON.parse(said.toString().trim().split("\n").at(-1));
+    assert.ok(accuracy > 0.9, `the model has an accuracy of ${accuracy}`);
+    const receipt = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Receipt" }).click();
+    const file = `${folder}/receipt.json`;
+    await (await receipt).saveAs(file);
+    assert.equal(JSON.parse(readFileSync(file, "utf8")).task, task);
+  });
+
+  await step("it can be run again with changes", async () => {
+    await page.getByRole("link", { name: "Run again" }).click();
+    await page.getByText(`Begun from task ${task}`, { exact: false }).waitFor();
+    assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
+    await page.getByTestId("cost-sentence").waitFor();
+    await page.getByRole("button", { name: "Start over" }).click();
+  });
+  await context.close();
+});
+
+test("a task is cancelled, and its money withdrawn", { timeout: 6 * MINUTES }, async () => {
+  await yard.order("pause");
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  await connect(page);
+  await chooseExample(page);
+  await checkAll(page);
+  const task = await post(page);
+  await page.getByRole("button", { name: "Cancel task" }).click();
+  await waitForState(page, "Cancelled", MINUTES);
+  await page.getByText("Refunded").waitFor();
+  await checkPage(page, "a cancelled task");
+  await page.goto(`${yard.url}/account`);
+  await page.getByRole("link", { name: new RegExp(`^${task} ·`) }).waitFor();
+  await page.getByRole("button", { name: /^Withdraw/ }).click();
+  await page.locator(".toast[data-stage=final]", { hasText: "Withdraw" }).waitFor({ timeout: MINUTES });
+  await page.getByRole("button", { name: /^Withdraw/ }).waitFor({ state: "detached" });
+  await context.close();
+  await yard.order("resume");
+});
+
+test("a task whose workers fall silent fails, and all of it comes back", { timeout: 8 * MINUTES }, async () => {
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  await connect(page);
+  await chooseExample(page);
+  await checkAll(page);
+  await post(page);
+  await waitForState(page, "Training", 3 * MINUTES);
+  await yard.order("pause");
+  // The time to train is over at once.
+  await ask("evm_increaseTime", [24 * 3600]);
+  await ask("evm_mine");
+  await page.getByRole("button", { name: "Move on" }).click({ timeout: MINUTES });
+  await waitForState(page, "Failed", MINUTES);
+  await page.getByText("too few workers answered alike, or in time", { exact: false }).first().waitFor();
+  await page.locator(".facts > div", { hasText: "Refunded" }).getByText("0.12 ETH").waitFor();
+  await checkPage(page, "a failed task");
+  await shoot(page, "task-failed");
+  await context.close();
+  await yard.order("resume");
+});
+
+test("every page looks right in both themes on a desk and on a phone", { timeout: 6 * MINUTES }, async () => {
+  const workers = await (await fetch(`${yard.url}/api/v1/workers`)).json();
+  const pages = {
+    market: "/",
+    "market-filtered": "/?show=settled&sort=-reward",
+    task: "/tasks/1",
+    "task-log": "/tasks/1?tab=logs",
+    "task-trace": "/tasks/1?tab=trace",
+    "task-history": "/tasks/1?tab=history",
+    "task-terms": "/tasks/1?tab=terms",
+    "new-task": "/new",
+    workers: "/workers",
+    worker: `/workers/${workers.items[0].address}`,
+    account: "/account",
+    missing: "/nowhere",
+  };
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of Object.entries({ desktop: DESKTOP, phone: PHONE })) {
+      const context = await visitor({ context: { colorScheme, viewport } });
+      const page = await openPage(context, yard);
+      await connect(page);
+      for (const [name, path] of Object.entries(pages)) {
+        await page.goto(yard.url + path);
+        await page.locator("h1").first().waitFor();
+        await page.waitForFunction(() => !document.querySelector(".skeleton"));
+        if (name === "task") await page.locator(".chart-plot canvas").first().waitFor();
+        await checkPage(page, `${name} (${size}, ${colorScheme})`);
+        await shoot(page, `${name}-${size}-${colorScheme}`);
+      }
+      await context.close();
+    }
+  }
+});
+
+test("nothing jumps while a page loads", { timeout: 2 * MINUTES }, async () => {
+  const context = await visitor({ wallet: false });
+  for (const path of ["/", "/tasks/1", "/workers"]) {
+    const page = await openPage(context, yard, path);
+    await page.locator("h1").first().waitFor();
+    await page.waitForFunction(() => !document.querySelector(".skeleton"));
+    const shift = await page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          let sum = 0;
+          new PerformanceObserver((list) => {
+            for (const entry of list.getEntries()) sum += entry.value;
+          }).observe({ type: "layout-shift", buffered: true });
+          setTimeout(() => resolve(sum), 500);
+        }),
+    );
+    assert.ok(shift < 0.1, `${path} shifts by ${shift}`);
+    await page.close();
+  }
+  await context.close();
+});

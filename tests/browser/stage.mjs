@@ -1,0 +1,116 @@
+/** What all tests share: the market as a child process, Debian's Chromium, and pages that must not break. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const require = createRequire(new URL("../../dapp/web/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+export const SCREENSHOTS = `${ROOT}build/screenshots`;
+const START_MS = 180_000;
+export const DESKTOP = { width: 1360, height: 860 };
+export const PHONE = { width: 360, height: 740 };
+
+/** Start the market; `stop` ends it with all that it started. */
+export async function startYard(...args) {
+  const child = spawn(`${ROOT}.venv/bin/python`, ["-m", "tests.browser.yard", ...args], {
+    cwd: ROOT,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const said = lines[Symbol.asyncIterator]();
+  const next = async () => {
+    const { value, done } = await withTime(said.next(), START_MS, "the market");
+    assert.ok(!done, "the market ended before it was told to");
+    return JSON.parse(value);
+  };
+  const place = await next();
+  return {
+    ...place,
+    async order(text) {
+      child.stdin.write(`${text}\n`);
+      return next();
+    },
+    async stop() {
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.stdin.end();
+      await withTime(ended, 60_000, "the end of the market").catch(() => child.kill("SIGKILL"));
+    },
+  };
+}
+
+function withTime(promise, milliseconds, what) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} is not there after ${milliseconds / 1000} s`)), milliseconds);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+export async function startBrowser() {
+  const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+  assert.ok(executablePath, "Chromium is missing: run 'make chromium'");
+  return chromium.launch({
+    executablePath,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** A page that fails the test for errors in its console, requests to strangers, and broken policies. */
+export async function openPage(context, place, path = "/") {
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    const text = message.text();
+    // A refusal of the server is told in the page; the browser notes each in its console as well.
+    if (message.type() === "error" && !/Failed to load resource/.test(text)) faults.push(`console: ${text}`);
+  });
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (protocol.startsWith("http") && origin !== place.url) faults.push(`a request to ${origin}`);
+  });
+  page.faults = faults;
+  await page.goto(place.url + path);
+  return page;
+}
+
+/** Accessibility (WCAG 2.1 A and AA), no scrolling sideways, and nothing in the console. */
+export async function checkPage(page, what) {
+  const found = await page.evaluate(async (source) => {
+    if (!window.axe) new Function(source)();
+    const { violations } = await window.axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+    });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  }, AXE);
+  assert.deepEqual(found, [], `${what} is not accessible`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.ok(wide <= 0, `${what} scrolls sideways by ${wide} pixels`);
+  assert.deepEqual(page.faults, [], `${what} has faults`);
+}
+
+export async function shoot(page, name) {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true, animations: "disabled" });
+}
+
+export async function connect(page, wallet = "Test Wallet") {
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: new RegExp(wallet) }).click();
+  await page.getByRole("button", { name: /^Wallet 0x/ }).waitFor();
+}

@@ -1,0 +1,201 @@
+"""Files on their way into the store: whole, in pieces, and what is refused."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from dapp.uploads.resumable import sweep
+from tests.dapp.server import Client, dapp_for, settings_for, wait_for
+from tests.dapp.yard import Yard
+
+_PIECES = "application/offset+octet-stream"
+
+
+@pytest.fixture(scope="module")
+def client(played: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    settings = settings_for(
+        played,
+        tmp_path_factory.mktemp("dapp"),
+        upload_bytes=4 << 20,
+        multipart_bytes=1 << 20,
+        pending_upload_bytes=6 << 20,
+    )
+    with dapp_for(settings) as found:
+        yield found
+
+
+def add(client: Client, *files: tuple[str, bytes]) -> httpx.Response:
+    return client.post("/content", files=[("file", one) for one in files])
+
+
+def begin(client: Client, data: bytes, name: str = "data.npz", **more: Any) -> str:
+    answer = client.post("/uploads", json={"name": name, "size": len(data), **more})
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["location"].endswith(answer.json()["id"])
+    return str(answer.json()["id"])
+
+
+def patch(client: Client, number: str, offset: int, data: bytes) -> httpx.Response:
+    headers = {"Upload-Offset": str(offset), "Content-Type": _PIECES}
+    return client.patch(f"/uploads/{number}", content=data, headers=headers)
+
+
+def test_a_file_has_the_cid_of_its_bytes(client: Client) -> None:
+    answer = add(client, ("table.csv", b"a,b\n1,2\n"))
+
+    assert answer.status_code == 201
+    found = answer.json()
+    assert (found["kind"], found["size"], found["files"]) == ("csv", 8, 1)
+    raw = client.get(f"/content/{found['cid']}/raw")
+    assert raw.content == b"a,b\n1,2\n"
+    assert raw.headers["content-disposition"].startswith("attachment")
+    assert add(client, ("other.csv", b"a,b\n1,2\n")).json()["cid"] == found["cid"]
+
+
+def test_a_folder_keeps_its_names(client: Client) -> None:
+    found = add(client, ("pets/cat/1.png", b"1"), ("pets/dog/2.png", b"2")).json()
+
+    assert (found["kind"], found["files"], found["name"]) == ("folder", 2, "pets")
+    stat = client.json(f"/content/{found['cid']}")
+    assert [entry["name"] for entry in stat["entries"]] == ["cat", "dog"]
+    assert client.get(f"/content/{found['cid']}/raw").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["../escape", "a/../../b", "/etc/passwd", "a//b", ".", "..\\windows"]
+)
+def test_names_that_lead_elsewhere_are_refused(client: Client, name: str) -> None:
+    answer = add(client, (name, b"x"), ("plain", b"y"))
+
+    assert answer.status_code in (400, 422), answer.text
+
+
+def test_two_files_of_one_name_are_refused(client: Client) -> None:
+    assert add(client, ("a", b"1"), ("a", b"2")).status_code == 409
+
+
+def test_a_body_that_is_too_large_is_refused(client: Client) -> None:
+    assert add(client, ("large", bytes(2 << 20))).status_code == 413
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(64):
+            yield bytes(64 << 10)
+
+    # Without a length, it is counted as it comes.
+    unbounded = client.post(
+        "/content",
+        content=endless(),
+        headers={"Content-Type": "multipart/form-data; boundary=x"},
+    )
+    assert unbounded.status_code in (400, 413)
+
+
+def test_pieces_make_up_a_file(client: Client) -> None:
+    data = bytes(range(256)) * 4096
+    digest = hashlib.sha256(data).hexdigest()
+    number = begin(client, data, sha256=digest)
+
+    first = patch(client, number, 0, data[:300_000])
+    assert (first.status_code, first.headers["upload-offset"]) == (204, "300000")
+    head = client.head(f"/uploads/{number}")
+    assert (head.headers["upload-offset"], head.headers["upload-length"]) == (
+        "300000",
+        str(len(data)),
+    )
+    last = patch(client, number, 300_000, data[300_000:])
+
+    assert last.status_code == 200
+    cid = last.json()["uploaded"]["cid"]
+    assert client.get(f"/content/{cid}/raw").content == data
+    assert patch(client, number, 0, b"more").status_code == 409
+
+
+def test_a_wrong_offset_says_the_right_one(client: Client) -> None:
+    number = begin(client, bytes(100))
+    patch(client, number, 0, bytes(40))
+
+    answer = patch(client, number, 10, bytes(10))
+
+    assert (answer.status_code, answer.headers["upload-offset"]) == (409, "40")
+
+
+def test_more_than_was_announced_is_refused(client: Client) -> None:
+    number = begin(client, bytes(10))
+
+    assert patch(client, number, 0, bytes(20)).status_code == 413
+
+
+def test_another_file_than_announced_is_refused(client: Client) -> None:
+    number = begin(client, b"hello", sha256="0" * 64)
+
+    assert patch(client, number, 0, b"hello").status_code == 422
+    assert client.get(f"/uploads/{number}").status_code == 404
+
+
+def test_a_broken_line_keeps_what_came(client: Client) -> None:
+    data = bytes(3 << 20)
+    number = begin(client, data)
+
+    def offset() -> int:
+        with httpx.Client(trust_env=False) as other:
+            return int(other.get(f"{client.base_url}uploads/{number}").json()["offset"])
+
+    def breaks() -> Iterator[bytes]:
+        for start in range(0, 2 << 20, 256 << 10):
+            yield data[start : start + (256 << 10)]
+        wait_for(lambda: offset() >= 1 << 20, "the first of it")
+        raise OSError("the line is down")
+
+    with pytest.raises(OSError, match="down"):
+        client.patch(
+            f"/uploads/{number}",
+            content=breaks(),
+            headers={"Upload-Offset": "0", "Content-Type": _PIECES},
+        )
+    wait_for(lambda: patch(client, number, 0, b"").json()["error"]["code"] != "busy", "the end")
+    there = offset()
+
+    assert 1 << 20 <= there <= 2 << 20
+    assert patch(client, number, there, data[there:]).status_code == 200
+
+
+def test_too_much_at_once_is_refused(client: Client) -> None:
+    assert client.post("/uploads", json={"name": "a", "size": 5 << 20}).status_code == 413
+    held = [begin(client, bytes(3 << 20)) for _ in range(1)]
+    too_much = client.post("/uploads", json={"name": "a", "size": 4 << 20})
+    assert too_much.status_code == 429
+    for number in held:
+        assert client.delete(f"/uploads/{number}").status_code == 204
+
+
+def test_other_types_and_strange_numbers_are_refused(client: Client) -> None:
+    number = begin(client, bytes(10))
+
+    plain = client.patch(f"/uploads/{number}", content=b"x", headers={"Upload-Offset": "0"})
+    assert plain.status_code == 415
+    assert client.get("/uploads/..%2f..%2fetc").status_code in (404, 422)
+    assert client.get(f"/uploads/{'a' * 32}").status_code == 404
+    client.delete(f"/uploads/{number}")
+
+
+def test_what_nobody_finishes_is_forgotten(client: Client) -> None:
+    services = client.app.state.services
+    number = begin(client, bytes(10))
+    from sqlalchemy import update
+
+    from dapp.database.models import UploadRow
+
+    with services.database.writing() as session:
+        session.execute(update(UploadRow).where(UploadRow.id == number).values(expires_at=1))
+
+    assert sweep(services) == 1
+    assert not (services.settings.uploads / number).exists()
+
+
+@pytest.mark.parametrize("cid", ["nonsense", "bafy", "http:", "Qm" + "1" * 44])
+def test_only_cids_are_taken(client: Client, cid: str) -> None:
+    assert client.get(f"/content/{cid}").status_code in (404, 422)
+    assert client.post("/models", json={"cid": cid}).status_code in (404, 422)
