@@ -26,14 +26,28 @@ def demo(
     receipt: Annotated[
         Path | None, typer.Option(help="Write the receipt to this file.", dir_okay=False)
     ] = None,
+    stay: Annotated[
+        bool | None,
+        typer.Option(
+            "--stay/--no-stay", help="Keep the page until Ctrl-C; so it does on a terminal."
+        ),
+    ] = None,
 ) -> None:
     """Bring a market up, have LeNet-5 trained on MNIST by two strangers, and see them audited.
 
-    Everything runs on this machine and is gone afterwards. Ends by itself, within some minutes.
+    Everything runs on this machine and is gone afterwards. It takes some minutes, and ends by
+    printing where the page shows the task.
     """
     with telling_failures():
         from rich.console import Console
 
         from trainyard.demo.play import play
 
-        play(Console(), chain=chain, cheat=cheat and cheat.value, receipt=receipt)
+        console = Console()
+        play(
+            console,
+            chain=chain,
+            cheat=cheat and cheat.value,
+            receipt=receipt,
+            stay=console.is_terminal if stay is None else stay,
+        )

@@ -59,6 +59,10 @@ def up(
         int | None,
         typer.Option(min=0, help="Seconds between blocks; 0 is one block per transaction."),
     ] = None,
+    dapp: Annotated[
+        bool | None,
+        typer.Option("--dapp/--no-dapp", help="Whether to serve the page; yes at first."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start it, and come back when it is there. It goes on when the terminal is closed.
@@ -74,6 +78,7 @@ def up(
             "content": content and content.value,
             "agents": agents,
             "block_time_s": block_time,
+            "dapp": dapp,
         }
         options = _options(place, {name: v for name, v in given.items() if v is not None})
         output.note("starting, which takes some seconds")
@@ -130,7 +135,7 @@ def _options(folder: Path, given: dict[str, Any]) -> "Options":
     from trainyard.devnet.record import Record
 
     record = Record.read(Place(folder))
-    return replace(record.options if record else Options(), **given)
+    return replace(record.options if record else Options(dapp=True), **given)
 
 
 def _show(output: Output, status: "Status", folder: Path) -> None:
@@ -160,6 +165,7 @@ def _document(status: "Status", folder: Path) -> dict[str, Any]:
         "gateway": status.running.gateway,
         "kubo": status.running.kubo,
         "store": None if status.running.kubo else str(folder / "content"),
+        "dapp": status.running.dapp,
         "mnemonic_file": str(folder / "mnemonic"),
         "accounts": status.record.people,
         "processes": {

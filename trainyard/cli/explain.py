@@ -11,8 +11,11 @@ from trainyard.cli.failing import WrongUseError, telling_failures
 from trainyard.cli.output import Output
 
 if TYPE_CHECKING:
+    from trainyard.chain.cursor import Seen
     from trainyard.chain.endpoints import Endpoints
+    from trainyard.content.content import Content
     from trainyard.content.settings import ContentSettings
+    from trainyard.protocol.ledger import Book
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,10 @@ def _of_agent(home: Path) -> _Market:
     settings = read_settings(place)
     chain, kept = settings.chain, settings.content
     content = ContentSettings(
-        store=kept.store or place.content_store, kubo=kept.kubo, gateways=",".join(kept.gateways)
+        store=kept.store or place.content_store,
+        kubo=kept.kubo,
+        # Profiles are on boards.
+        gateways=",".join(dict.fromkeys((*kept.gateways, *kept.boards))),
     )
     return _Market(list(chain.endpoints), chain.chain_id, chain.market, chain.start_block, content)
 
@@ -105,6 +111,7 @@ def _explained(place: _Market, number: int) -> dict[str, Any]:
 
     from trainyard.chain.endpoints import Endpoints
     from trainyard.chain.reading import read_market
+    from trainyard.content.settings import open_content
     from trainyard.protocol.explaining import explain as explained
 
     endpoints = Endpoints(place.endpoints, chain_id=place.chain_id)
@@ -116,11 +123,19 @@ def _explained(place: _Market, number: int) -> dict[str, Any]:
     seen = [one for one in reading.events if one.event.args.get("id") == number]
     now = max(reading.head.timestamp, int(time.time()))
     document = explained(reading.book, number, _told(endpoints, seen), now, reading.head.ref.number)
-    digest = reading.book.tasks[number].terms.manifest
-    return {"market": place.address, **document, "content": _content(place, digest)}
+    content = open_content(place.content)
+    try:
+        return {
+            "market": place.address,
+            **document,
+            "content": _manifest(content, reading.book.tasks[number].terms.manifest),
+            "notices": _notices(content, reading.book, number, seen),
+        }
+    finally:
+        content.close()
 
 
-def _told(endpoints: "Endpoints", seen: list[Any]) -> list[Any]:
+def _told(endpoints: "Endpoints", seen: "list[Seen]") -> list[Any]:
     from trainyard.chain.reading import times_of
     from trainyard.protocol.explaining import Told
 
@@ -130,20 +145,16 @@ def _told(endpoints: "Endpoints", seen: list[Any]) -> list[Any]:
     ]
 
 
-def _content(place: _Market, digest: bytes) -> dict[str, Any]:
+def _manifest(content: "Content", digest: bytes) -> dict[str, Any]:
     """What the manifest says is to be trained; or why that cannot be told."""
     from trainyard.content.cid import Cid, Codec
-    from trainyard.content.settings import open_content
     from trainyard.protocol.errors import TrainyardError
     from trainyard.protocol.manifest import Manifest
 
-    content = open_content(place.content)
     try:
         manifest = Manifest.parse(content.fetcher.get(Cid(Codec.RAW, digest)).block)
     except TrainyardError as error:
         return {"error": f"the manifest cannot be read: {error}"}
-    finally:
-        content.close()
     training = manifest.training
     return {
         "mode": training.mode,
@@ -153,6 +164,36 @@ def _content(place: _Market, digest: bytes) -> dict[str, Any]:
         "segments": manifest.plan.segments,
         "batch": training.batch,
     }
+
+
+def _notices(
+    content: "Content", book: "Book", number: int, seen: "list[Seen]"
+) -> list[dict[str, str]]:
+    """Why workers gave the task up, also those whose slots others have by now.
+
+    In their own words: a profile's digest is on chain, so it is theirs, and need not be true.
+    """
+    from trainyard.content.cid import Cid, Codec
+    from trainyard.protocol.errors import TrainyardError
+    from trainyard.protocol.profiles import MOST_PROFILES, Profile
+
+    joined = [one.event.args["worker"] for one in seen if one.event.name == "SlotJoined"]
+    known = {one: book.workers[one].profile for one in joined if one in book.workers}
+    named = [(worker, digest) for worker, digest in known.items() if any(digest)]
+    # All at once: each may have to be waited for.
+    coming = [
+        (worker, content.fetcher.submit(Cid(Codec.RAW, digest)))
+        for worker, digest in named[-MOST_PROFILES:]
+    ]
+    found = []
+    for worker, one in coming:
+        try:
+            profile = Profile.parse(one.result().block)
+        except TrainyardError:
+            # Who has it nowhere to be found has nothing to say.
+            continue
+        found += [{"worker": worker, "reason": why} for why in profile.reasons(number)]
+    return found
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
@@ -168,6 +209,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
             f"  block {one['block']:<8} {_moment(one['time'])}  {one['what']}"
             for one in document["history"]
         ),
+        *_told_by_workers(document),
         "",
         "Who moves next",
         *([f"  {_move(document, one)}" for one in document["moves"]] or ["  nobody: it is over"]),
@@ -178,6 +220,14 @@ def _lines(document: dict[str, Any]) -> list[str]:
     if is_over(document) and document["moves"]:
         lines.append("It is over; what is left to do only sets bonds free.")
     return lines
+
+
+def _told_by_workers(document: dict[str, Any]) -> list[str]:
+    from trainyard.protocol.explaining import namer
+
+    name = namer(document["names"])
+    said = [f"  {name(one['worker'])}: {one['reason']}" for one in document["notices"]]
+    return ["", "Who gave up, in their own words", *said] if said else []
 
 
 def _about(content: dict[str, Any]) -> str:

@@ -1,17 +1,16 @@
 """The options that all commands about content share, and what they lead to."""
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainyard.cli.failing import WrongUseError, telling_failures
+from trainyard.cli.failing import WrongUseError
 from trainyard.cli.output import Output
+from trainyard.cli.sharing import with_options
 
 if TYPE_CHECKING:
     from trainyard.content.content import Content
@@ -80,24 +79,5 @@ def _shared(
     return Place(Output(as_json), store, kubo, tuple(gateway or ()))
 
 
-def at_place(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options, and hand it the Place that they describe."""
-    shared = inspect.signature(_shared).parameters
-    own = list(inspect.signature(command).parameters.values())[1:]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        with telling_failures(given["as_json"]):
-            command(_shared(**{name: given.pop(name) for name in shared}), **given)
-
-    signature = inspect.Signature(
-        [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in (*own, *shared.values())
-        ]
-    )
-    # Typer reads both, and would follow the wrapped function instead.
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
-    vars(run).pop("__wrapped__")
-    return run
+# Gives a command these options, and hands it the Place that they describe.
+at_place = with_options(_shared)

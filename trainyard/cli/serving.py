@@ -13,7 +13,7 @@ import typer
 from trainyard.cli.output import Output
 from trainyard.cli.place import Place, at_place
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 is any free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 is any free one.")]
 
 
 @at_place
@@ -23,14 +23,24 @@ def serve(
     fetch: Annotated[
         bool, typer.Option(help="Also fetch what the store lacks from the gateways given.")
     ] = False,
+    host: Annotated[
+        str, typer.Option(help="Listen here; with 0.0.0.0 other machines can fetch all of it.")
+    ] = "127.0.0.1",
+    board: Annotated[
+        bool, typer.Option("--board", help="Take small blocks, such as workers' profiles.")
+    ] = False,
 ) -> None:
-    """Serve the store as a trustless IPFS gateway on this machine, until Ctrl-C."""
-    from trainyard.content.gateway import GatewayServer
+    """Serve the store as a trustless IPFS gateway, on this machine alone, until Ctrl-C."""
+    from trainyard.content.board import Board
+    from trainyard.content.gateway_server import GatewayServer
+
+    put_up = Board() if board else None
+    is_open = host != "127.0.0.1"
 
     with (
         until_stopped() as stopped,
         place.content() as content,
-        GatewayServer(content, port=port, fetch=fetch) as server,
+        GatewayServer(content, host, port, fetch=fetch, expose=is_open, board=put_up) as server,
     ):
         place.output.result(
             {"gateway": server.address, "store": content.store.name},
@@ -55,7 +65,7 @@ def network(
 
     The node is offline by configuration: no bootstrap peers, no discovery, loopback only.
     """
-    from trainyard.content.gateway import GatewayServer
+    from trainyard.content.gateway_server import GatewayServer
 
     with ExitStack() as running:
         stopped = running.enter_context(until_stopped())

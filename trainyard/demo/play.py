@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,11 +47,23 @@ class DemoError(PermanentError):
     """The demo did not end as it should."""
 
 
-def play(console: Console, *, chain: str, cheat: str | None, receipt: Path | None) -> None:
-    """Play it to its end; raises if the market did not do what it is for."""
+def play(
+    console: Console,
+    *,
+    chain: str,
+    cheat: str | None,
+    receipt: Path | None,
+    stay: bool = False,
+) -> None:
+    """Play it to its end; raises if the market did not do what it is for.
+
+    With `stay` the page goes on until Ctrl-C, so that somebody can look at it.
+    """
     began = time.monotonic()
     # What each agent is set to stands in the cast; a devnet's own settings would go before it.
-    options = Options(chain="anvil" if chain == "anvil" else "ganache", agent_settings=())
+    options = Options(
+        chain="anvil" if chain == "anvil" else "ganache", agent_settings=(), dapp=True
+    )
     console.rule("[bold]Trainyard: a market for verified training", style="cyan")
     with (
         TemporaryDirectory(prefix="trainyard-demo-") as name,
@@ -64,6 +77,7 @@ def play(console: Console, *, chain: str, cheat: str | None, receipt: Path | Non
                 _play(devnet, cast, requester, stage, cheat, receipt)
             finally:
                 requester.close()
+        _show_page(console, devnet, stay=stay)
 
 
 def _play(
@@ -99,6 +113,16 @@ def _play(
     _judge(task, cast, requester, cheat)
     _see_to_the_honest(cast, before, after, cheat)
     stage.console.print(conclude(task, cast, before, after, cheat))
+
+
+def _show_page(console: Console, devnet: Devnet, *, stay: bool) -> None:
+    """Where the task is shown with its whole life."""
+    console.print(f"The page of the task: {devnet.dapp}/tasks/{_TASK}", soft_wrap=True)
+    if stay:
+        console.print("It is there until Ctrl-C.")
+        with suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(_LOOK_EVERY_S)
 
 
 def _wait_for_register(cast: Cast, requester: Requester) -> None:

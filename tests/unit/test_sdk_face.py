@@ -1,0 +1,33 @@
+"""The public face: what `import trainyard` costs, and what it offers."""
+
+import subprocess
+import sys
+
+import pytest
+
+import trainyard
+
+_LOADED = """
+import sys, trainyard
+heavy = ("tensorflow", "keras", "web3", "numpy", "pydantic", "rich", "eth_account")
+print([name for name in heavy if name in sys.modules])
+"""
+
+
+def test_import_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True)
+
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_all_public_names_are_there() -> None:
+    import tests.quiet_web3  # noqa: F401
+
+    for name in trainyard.__all__:
+        assert getattr(trainyard, name) is not None
+        assert name in dir(trainyard)
+
+
+def test_what_is_not_there_says_so() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'fut'"):
+        trainyard.fut  # noqa: B018

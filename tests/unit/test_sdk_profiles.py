@@ -1,0 +1,84 @@
+"""Markets by name, and what is asked of who names one."""
+
+from pathlib import Path
+
+import pytest
+
+import tests.quiet_web3  # noqa: F401
+from trainyard.sdk.connecting import connect
+from trainyard.sdk.errors import NoMarketError
+from trainyard.sdk.profiles import Config, Profile, config_file, read_config, write_config
+
+MARKET = "0x" + "ab" * 20
+PROFILE = Profile(
+    endpoints=("http://127.0.0.1:1",),
+    market=MARKET,
+    chain_id=5,
+    gateways=("http://127.0.0.1:2", "http://127.0.0.1:3"),
+    keystore=Path("/keys/a b.json"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_without_a_file_nothing_is_set() -> None:
+    assert read_config() == Config()
+
+
+def test_a_config_comes_back_as_it_was_and_is_nobody_elses() -> None:
+    config = Config(default="näh", profiles={"näh": PROFILE, 'with "quotes"': PROFILE})
+
+    write_config(config)
+
+    assert read_config() == config
+    assert config_file().stat().st_mode & 0o077 == 0
+
+
+def test_a_config_with_a_slip_names_it() -> None:
+    config_file().parent.mkdir(parents=True)
+    config_file().write_text('[profiles.a]\nendpoints = ["http://x"]\nmarket = "0x12"\n')
+
+    with pytest.raises(NoMarketError, match=r"config.toml: profiles.a.market: "):
+        read_config()
+
+
+def test_a_key_has_no_place_in_a_config() -> None:
+    config_file().parent.mkdir(parents=True)
+    config_file().write_text(
+        f'[profiles.a]\nendpoints = ["http://x"]\nmarket = "{MARKET}"\nkey = "0x1"\n'
+    )
+
+    with pytest.raises(NoMarketError, match=r"profiles.a.key"):
+        read_config()
+
+
+def test_an_unknown_profile_is_refused_with_those_that_there_are() -> None:
+    write_config(Config(profiles={"one": PROFILE}))
+
+    with pytest.raises(NoMarketError, match=r"no profile 'two'.*there are: one.*config set two"):
+        connect("two")
+
+
+def test_an_endpoint_needs_the_market_on_it() -> None:
+    with pytest.raises(NoMarketError, match="which market"):
+        connect("http://127.0.0.1:1")
+
+
+def test_a_profile_is_not_mixed_with_an_address() -> None:
+    with pytest.raises(NoMarketError, match="go with the address of an endpoint"):
+        connect("one", market=MARKET)
+
+
+def test_a_market_by_a_profile_opens_no_key_before_it_is_needed() -> None:
+    write_config(Config(default="one", profiles={"one": PROFILE}))
+
+    with connect() as market:
+        assert market.address == MARKET
+        assert market.place.chain_id == 5
+        assert market.place.content.gateway_addresses == list(PROFILE.gateways)
+        assert not market.place.is_devnet
+        assert not market.is_unlocked

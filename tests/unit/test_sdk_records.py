@@ -1,0 +1,135 @@
+"""Arrays, batches and CIDs as records of a manifest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from trainyard.content.content import Content
+from trainyard.content.embedded import EmbeddedStore
+from trainyard.content.names import ContentPath
+from trainyard.datasets import add_arrays, load_arrays, open_shards, write_shards
+from trainyard.protocol.manifest.model import Input
+from trainyard.sdk.errors import RefusedError
+from trainyard.sdk.records import records_of
+
+Arrays = dict[str, npt.NDArray[Any]]
+POINT = Input(name="point", shape=(3,))
+WORD = Input(name="word", shape=(2,), dtype="int32")
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> Iterator[Content]:
+    found = Content(EmbeddedStore(tmp_path / "store"), [])
+    yield found
+    found.close()
+
+
+def test_arrays_are_converted_as_keras_would(content: Content) -> None:
+    x, y = np.arange(12.0).reshape(4, 3), [0, 1, 0, 1]
+
+    records = records_of(content, [POINT], x, y)
+    cid, count = records.add(content)
+
+    assert (records.kind, records.count, count) == ("npz", 4, 4)
+    assert records.features == {"point": ("float32", (3,)), "target": ("int64", ())}
+    kept = load_arrays(content, ContentPath.parse(cid))
+    np.testing.assert_array_equal(kept["point"], x.astype(np.float32))
+    assert records.source(cid, count)["path"] == f"ipfs://{cid}"
+
+
+def test_inputs_are_found_by_their_names_or_their_order(content: Content) -> None:
+    point, word = np.zeros((2, 3), np.float32), np.ones((2, 2), np.int64)
+
+    by_name = records_of(content, [POINT, WORD], {"word": word, "point": point}, [1.0, 2.0])
+    by_order = records_of(content, [POINT, WORD], [point, word], [1.0, 2.0])
+
+    assert by_name.features == by_order.features
+    assert by_name.features["word"] == ("int32", (2,))
+    assert by_name.features["target"] == ("float32", ())
+    assert by_name.add(content) == by_order.add(content)
+
+
+def test_a_last_axis_of_one_may_be_left_out(content: Content) -> None:
+    records = records_of(content, [Input(name="value", shape=(1,))], np.zeros(5), np.zeros(5))
+
+    assert records.features["value"] == ("float32", (1,))
+
+
+def test_weights_are_a_feature_of_their_own(content: Content) -> None:
+    records = records_of(content, [POINT], np.zeros((2, 3)), [0, 1], [1.0, 2.0])
+
+    assert records.weight == "weight"
+    assert records.source()["weight"] == "weight"
+
+
+class Batches:
+    """A sequence of batches with a length, as Keras has them."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, number: int) -> tuple[Any, Any]:
+        if number >= 3:
+            raise IndexError(number)
+        return np.full((2, 3), float(number)), np.array([number, number])
+
+
+def test_batches_become_shards_without_a_record_lost(content: Content) -> None:
+    records = records_of(content, [POINT], Batches())
+    cid, count = records.add(content)
+
+    assert (records.kind, records.count, count) == ("tfrecord", None, 6)
+    found = [int(record["target"]) for record in open_shards(content, ContentPath.parse(cid))]
+    assert sorted(found) == [0, 0, 1, 1, 2, 2]
+
+
+def test_arrays_that_are_content_already_are_read_by_their_heads(content: Content) -> None:
+    arrays: Arrays = {"point": np.zeros((7, 3), np.float32), "label": np.zeros(7, np.int64)}
+    cid = str(add_arrays(content, arrays).cid)
+
+    for y in (None, "label"):
+        records = records_of(content, [POINT], f"ipfs://{cid}", y)
+        assert (records.target, records.inputs, records.count) == ("label", ("point",), 7)
+        assert records.add(content) == (cid, 7)
+
+
+def test_shards_that_are_content_already(content: Content) -> None:
+    arrays: Arrays = {"image": np.zeros((7, 3), np.float32), "label": np.zeros(7, np.int64)}
+    cid = str(write_shards(content, arrays, shards=2, seed=1).cid)
+
+    records = records_of(content, [POINT], cid, "label")
+
+    assert (records.kind, records.inputs, records.count) == ("tfrecord", ("image",), 7)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "why"),
+    [
+        (np.zeros((4, 2)), np.zeros(4), r"shape \[2\], and the model takes \[3\]"),
+        (np.zeros((4, 3)), np.zeros(5), "different numbers of records"),
+        (np.zeros((4, 3)), None, "no targets"),
+        (np.zeros((0, 3)), np.zeros(0), "no records"),
+        (np.full((4, 3), "a"), np.zeros(4), "make numbers of them"),
+        (np.zeros((4, 3)), np.full(4, "a"), "y has values of"),
+        ({"pint": np.zeros((4, 3))}, np.zeros(4), "no 'point'.*it has 'pint'"),
+        ((number for number in range(3)), None, "without a length.*PyDataset"),
+        (Batches(), np.zeros(6), "leave y out"),
+    ],
+)
+def test_what_does_not_fit_is_refused(content: Content, x: Any, y: Any, why: str) -> None:
+    with pytest.raises(RefusedError, match=why):
+        records_of(content, [POINT], x, y)
+
+
+def test_data_by_cid_that_does_not_fit_names_what_there_is(content: Content) -> None:
+    arrays: Arrays = {"image": np.zeros((7, 3), np.float32), "label": np.zeros(7, np.int64)}
+    cid = str(add_arrays(content, arrays).cid)
+
+    with pytest.raises(RefusedError, match="the data has 'image', 'label'"):
+        records_of(content, [POINT], cid)
+    with pytest.raises(RefusedError, match="no feature 'class'"):
+        records_of(content, [Input(name="image", shape=(3,))], cid, "class")

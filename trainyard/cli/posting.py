@@ -1,0 +1,203 @@
+"""`trainyard quote` and `post`: a task from a manifest, or from a `.keras` file and data."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainyard.cli.failing import WrongUseError
+from trainyard.cli.market import Site, at_market
+
+if TYPE_CHECKING:
+    from trainyard.protocol.manifest import Manifest
+    from trainyard.sdk.market import Market
+    from trainyard.sdk.posting import Offer
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be trained, and on which terms."""
+
+    source: Path
+    data: str | None
+    target: str | None
+    validation: str | None
+    shape: dict[str, Any]
+    verify: str | None
+    budget: str | None
+    reward: str | None
+    deadline: int | None
+
+
+def _wanted(
+    source: Annotated[
+        Path, typer.Argument(help="A manifest (.json) or a model (.keras).", dir_okay=False)
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="With a model: an .npz file, or the CID of a data set.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The array or feature that is to be learned.")
+    ] = None,
+    validation: Annotated[
+        str | None, typer.Option(help="With a model: data to validate with, as --data.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="With a model: passes over the data.")] = 1,
+    batch: Annotated[
+        int, typer.Option(min=1, help="With a model: records of one step, of all workers.")
+    ] = 32,
+    workers: Annotated[int, typer.Option(min=1, help="With a model: how many train.")] = 1,
+    mode: Annotated[
+        str | None, typer.Option(help="With a model: single, sync, rounds or async.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="With a model: of weights and order.")] = 1,
+    verify: Annotated[
+        str | None, typer.Option(help="audit:K, replicate:M or score:TARGET.", metavar="HOW")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help='The most that may be locked, such as "0.5 ETH".')
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(help='For each worker, such as "0.1 ETH"; else what others pay.')
+    ] = None,
+    deadline: Annotated[
+        int | None, typer.Option(min=1, help="Seconds that training may take.")
+    ] = None,
+) -> _Wanted:
+    shape = {
+        "epochs": epochs,
+        "batch_size": batch,
+        "workers": workers,
+        "mode": mode,
+        "seed": seed,
+    }
+    return _Wanted(source, data, target, validation, shape, verify, budget, reward, deadline)
+
+
+def _wanting(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a task that is not posted yet."""
+    shared = inspect.signature(_wanted).parameters
+    site, _, *own = inspect.signature(command).parameters.values()
+
+    @wraps(command)
+    def run(site: Site, **given: Any) -> None:
+        command(site, _wanted(**{name: given.pop(name) for name in shared}), **given)
+
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            site,
+            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared.values(), *own)),
+        ]
+    )
+    return run
+
+
+@at_market
+@_wanting
+def quote(
+    site: Site,
+    wanted: _Wanted,
+    rehearse: Annotated[
+        bool, typer.Option(help="Train one batch in the sandbox, to know how long it takes.")
+    ] = True,
+) -> None:
+    """Say what a task would cost and take, how surely a cheat is found, and the worst case.
+
+    Nothing is paid. Examples: 'trainyard quote manifest.json',
+    'trainyard quote model.keras --data train.npz --epochs 5 --workers 2'.
+    """
+    from trainyard.sdk.quoting import quote_for
+
+    with site.open() as market:
+        found = quote_for(market, _offer(market, wanted), with_rehearsal=rehearse)
+    site.output.result(found.document(), found.lines())
+
+
+@at_market
+@_wanting
+def post(
+    site: Site,
+    wanted: _Wanted,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before money is locked.")
+    ] = False,
+) -> None:
+    """Post a task: its data into content, its escrow into the market. Prints its number.
+
+    Without --yes it asks first, unless --budget says what may be spent. A model's training begins
+    with fresh weights; 'trainyard.fit' in Python goes on from those that it has.
+
+    Examples: 'trainyard post manifest.json --yes',
+    'trainyard post model.keras --data train.npz --epochs 5 --budget "0.5 ETH"'.
+    """
+    from trainyard.protocol.telling import amount
+    from trainyard.sdk.posting import post as posted
+
+    with site.open() as market:
+        offer = _offer(market, wanted)
+        cost = amount(offer.terms.escrow)
+        if not yes and wanted.budget is None:
+            if site.output.as_json:
+                raise WrongUseError(f"up to {cost} would be locked: say --yes, or give a --budget")
+            typer.confirm(f"Lock up to {cost} for this task?", abort=True, err=True)
+        number = posted(market, offer)
+    document = {
+        "task": number,
+        "escrow_wei": str(offer.terms.escrow),
+        "manifest": offer.manifest.digest.hex(),
+        "segments": offer.terms.segments,
+    }
+    lines = [f"task {number} is posted, {cost} are locked", f"follow it: trainyard watch {number}"]
+    site.output.result(document, lines)
+
+
+def _offer(market: "Market", wanted: _Wanted) -> "Offer":
+    from dataclasses import replace
+
+    from trainyard.sdk.posting import check_budget, offer_for
+    from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
+
+    manifest = _manifest(market, wanted)
+    mode = manifest.training.mode
+    wish = verification_of(wanted.verify or ("score:0" if mode == "async" else "audit"), mode)
+    if wanted.reward is not None:
+        wish = replace(wish, reward=wei_of(wanted.reward, "reward"))
+    if wanted.deadline is not None:
+        wish = replace(wish, train_for=seconds_of(wanted.deadline))
+    offer = offer_for(market, manifest, wish)
+    check_budget(offer.terms, None if wanted.budget is None else wei_of(wanted.budget))
+    return offer
+
+
+def _manifest(market: "Market", wanted: _Wanted) -> "Manifest":
+    from trainyard.protocol.manifest import Manifest
+
+    if wanted.source.suffix == ".json":
+        if wanted.data is not None or wanted.validation is not None:
+            raise WrongUseError("a manifest names its data itself: leave --data out")
+        return Manifest.parse(wanted.source.read_bytes())
+    if wanted.source.suffix != ".keras":
+        raise WrongUseError(f"{wanted.source}: give a manifest (.json) or a model (.keras)")
+    if wanted.data is None:
+        raise WrongUseError("a model needs --data: an .npz file, or the CID of a data set")
+    from trainyard.sdk.composing import Shape, compose_sections
+    from trainyard.sdk.model_sections import arrays_of, sections_of
+
+    model, training = sections_of(wanted.source, market.confinement())
+
+    def read(given: str) -> tuple[Any, Any]:
+        path = Path(given)
+        return (
+            arrays_of(path, model.inputs, wanted.target)
+            if path.exists()
+            else (given, wanted.target)
+        )
+
+    x, y = read(wanted.data)
+    tried = None if wanted.validation is None else read(wanted.validation)
+    shape = Shape(**wanted.shape)
+    return compose_sections(market.content, model, training, x, y, shape, validation_data=tried)

@@ -1,0 +1,108 @@
+"""The public functions of `trainyard`, each on a market that is found if none is given.
+
+Here, and not in the SDK, it is decided which sandbox there is.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Unpack
+
+from trainyard.sdk import connecting
+from trainyard.sdk.market import Market
+from trainyard.sdk.showing import Verbose
+
+if TYPE_CHECKING:
+    from trainyard.engine.confining import Confinement
+    from trainyard.sdk.fitting import Wishes
+    from trainyard.sdk.histories import History
+    from trainyard.sdk.quoting import Quote
+
+
+def sandbox() -> "Confinement":
+    """Bubblewrap, as an agent has it; an error that says how to get it where there is none."""
+    from worker_agent.limits import Limits
+    from worker_agent.sandbox import Sandbox
+
+    return Sandbox(Limits(wall_s=600.0))
+
+
+def connect(where: str | None = None, **given: Any) -> Market:
+    """A market to train on: the user's default profile, else the devnet of this machine.
+
+    `where` is the name of a profile, "devnet", or the address of an RPC endpoint. All that can be
+    given beside it stands at `trainyard.sdk.connecting.connect`.
+    """
+    return connecting.connect(where, confinement=sandbox, **given)
+
+
+def fit(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    *,
+    market: Market | None = None,
+    verbose: Verbose = "auto",
+    **wishes: "Unpack[Wishes]",
+) -> "History":
+    """Train a compiled Keras model on the market, as `model.fit` would here.
+
+    `x` and `y` are arrays; or `x` is a `tf.data.Dataset`, a generator of batches with a length, or
+    a CID whose feature `y` is the target. What else can be said: `validation_data`, `epochs`,
+    `batch_size`, `workers`, `mode`, `verify`, `budget`, `deadline`, `callbacks` and more, see
+    `trainyard.sdk.fitting.Wishes`.
+
+    The weights and the optimiser of this very model are those of the verified result when it comes
+    back; `history.receipt` says what was trained, checked and paid. What no manifest can say is
+    refused before any money moves. Ctrl-C detaches: `attach` comes back.
+    """
+    from trainyard.sdk.fitting import fit as fit_on
+
+    with _on(market) as one:
+        return fit_on(one, model, x, y, wishes, verbose=verbose)
+
+
+def attach(
+    task: int,
+    model: Any = None,
+    *,
+    market: Market | None = None,
+    callbacks: Sequence[Any] = (),
+    verbose: Verbose = "auto",
+) -> "History":
+    """Come back to a task, also from another process or machine, and wait for its end.
+
+    The result goes into `model`, which has to be the one that was posted; without, a new one is
+    made of the task's manifest, and is `history.model`.
+    """
+    from trainyard.sdk.fitting import attach as attach_on
+
+    with _on(market) as one:
+        return attach_on(one, task, model, callbacks=callbacks, verbose=verbose)
+
+
+def quote(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    *,
+    market: Market | None = None,
+    rehearse: bool = True,
+    **wishes: "Unpack[Wishes]",
+) -> "Quote":
+    """What `fit` with the same arguments would cost, how long it takes, how surely a cheat is
+    found, and the worst case. Nothing is paid; one batch is trained in the local sandbox."""
+    from trainyard.sdk.fitting import prepare
+    from trainyard.sdk.quoting import quote_for
+
+    with _on(market) as one:
+        return quote_for(one, prepare(one, model, x, y, wishes), with_rehearsal=rehearse)
+
+
+@contextmanager
+def _on(market: Market | None) -> Iterator[Market]:
+    """The market given, or one that is found and closed afterwards."""
+    if market is not None:
+        yield market
+        return
+    with connect() as found:
+        yield found

@@ -1,0 +1,214 @@
+"""`fit` and `attach`: a model trained on the market, and its verified weights back in place."""
+
+import tempfile
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypedDict
+
+from trainyard.engine.counting import Counters
+from trainyard.engine.state import State
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.offering import Wish
+from trainyard.protocol.telling import amount
+from trainyard.sdk.collecting import collect
+from trainyard.sdk.composing import Shape, compose
+from trainyard.sdk.epochs import Epochs
+from trainyard.sdk.errors import DetachedError, RefusedError
+from trainyard.sdk.following import Following, require_settled
+from trainyard.sdk.histories import Calls, History
+from trainyard.sdk.market import Market
+from trainyard.sdk.posting import Offer, check_budget, offer_for, post
+from trainyard.sdk.receipts import Receipt
+from trainyard.sdk.results import manifest_of, signed_receipt
+from trainyard.sdk.showing import Show, Verbose, shown
+from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
+
+
+class Wishes(TypedDict, total=False):
+    """What can be said of a task, by `fit` and by `quote`; all of it may be left out."""
+
+    # (x, y), a data set, or whatever else x may be.
+    validation_data: Any
+    validation_split: float
+    epochs: int
+    # What all workers together take in one step.
+    batch_size: int
+    workers: int
+    # "single", "sync", "rounds" or "async"; by the number of workers if left out.
+    mode: str
+    # "audit:2", "replicate:3" or "score:0.95".
+    verify: str
+    # The most that may be locked: "0.5 ETH", or wei.
+    budget: int | str
+    # For each worker: "0.1 ETH", or wei. What others pay, if left out.
+    reward: int | str
+    # How long training may take, in seconds.
+    deadline: float | timedelta
+    class_weight: dict[int, float]
+    sample_weight: Any
+    callbacks: Sequence[Any]
+    seed: int
+    threads: int
+    steps_per_segment: int
+    # Whether to begin with a fresh optimiser though the model's has taken steps.
+    fresh_optimizer: bool
+
+
+_SHAPE = (
+    *("epochs", "batch_size", "workers", "mode", "validation_split", "class_weight"),
+    *("seed", "threads", "steps_per_segment"),
+)
+
+
+def prepare(market: Market, model: Any, x: Any, y: Any, wishes: Wishes) -> Offer:
+    """The manifest with all that belongs to it in content, and terms; nothing is paid yet."""
+    unknown = set(wishes) - set(Wishes.__annotations__)
+    if unknown:
+        raise RefusedError(
+            f"{', '.join(sorted(unknown))}: no such setting; there are "
+            f"{', '.join(sorted(Wishes.__annotations__))}"
+        )
+    given: dict[str, Any] = {name: wishes[name] for name in _SHAPE if name in wishes}  # type: ignore[literal-required]
+    shape = Shape(**given)
+    wish = _wish(wishes, shape.chosen_mode)
+    manifest = compose(
+        market.content,
+        model,
+        x,
+        y,
+        shape,
+        validation_data=wishes.get("validation_data"),
+        sample_weight=wishes.get("sample_weight"),
+        callbacks=wishes.get("callbacks", ()),
+        fresh_optimizer=wishes.get("fresh_optimizer", False),
+    )
+    offer = offer_for(market, manifest, wish)
+    budget = wishes.get("budget")
+    check_budget(offer.terms, None if budget is None else wei_of(budget))
+    return offer
+
+
+def fit(
+    market: Market, model: Any, x: Any, y: Any, wishes: Wishes, *, verbose: Verbose = "auto"
+) -> History:
+    offer = prepare(market, model, x, y, wishes)
+    try:
+        number = post(market, offer)
+    except KeyboardInterrupt as error:
+        error.add_note("the task may be posted all the same: 'trainyard tasks' shows whether it is")
+        raise
+    return _follow(market, number, offer.manifest, model, wishes, verbose)
+
+
+def attach(
+    market: Market,
+    number: int,
+    model: Any = None,
+    *,
+    callbacks: Sequence[Any] = (),
+    verbose: Verbose = "auto",
+) -> History:
+    """Come back to a task: all that it takes is on chain and in content."""
+    manifest = manifest_of(market, number)
+    if model is not None:
+        _require_same(manifest, model)
+    return _follow(market, number, manifest, model, {"callbacks": callbacks}, verbose)
+
+
+def _wish(wishes: Wishes, mode: str) -> Wish:
+    usual = "score:0" if mode == "async" else "audit"
+    found = verification_of(wishes.get("verify", usual), mode)
+    reward, deadline = wishes.get("reward"), wishes.get("deadline")
+    return Wish(
+        policy=found.policy,
+        slots=found.slots,
+        audits=found.audits,
+        target=found.target,
+        reward=None if reward is None else wei_of(reward, "reward"),
+        train_for=None if deadline is None else seconds_of(deadline),
+    )
+
+
+def _require_same(manifest: Manifest, model: Any) -> None:
+    from trainyard.engine.importing import model_of
+    from trainyard.engine.transplanting import is_same_network
+
+    if not is_same_network(model_of(model), manifest.model):
+        raise RefusedError(
+            "the task trains another model than this one: leave the model out, and the history "
+            "brings the task's own as history.model"
+        )
+
+
+def _follow(
+    market: Market,
+    number: int,
+    manifest: Manifest,
+    model: Any,
+    wishes: Wishes,
+    verbose: Verbose,
+) -> History:
+    from trainyard.engine.program import build_model
+
+    plan = manifest.plan
+    target = model if model is not None else build_model(manifest.model, manifest.training.seed)
+    epochs = Epochs(plan, manifest.training.watched)
+    history = History(number)
+    following = Following(market, number)
+    try:
+        with (
+            shown(f"task {number}", plan.steps, verbose) as show,
+            tempfile.TemporaryDirectory(prefix="trainyard-result-") as folder,
+        ):
+            calls = Calls(target, wishes.get("callbacks", ()), history, epochs, show)
+            for sight in following.sights():
+                for line in sight.sentences:
+                    show.say(line)
+                calls.take(sight.points)
+            require_settled(number, following.book.tasks[number])
+            run, state = collect(market, following.book, number, Path(folder))
+            _take_over(history, manifest, model, state)
+            history.close_with(signed_receipt(market, number, state.hash))
+            steps = Counters.of(state).step
+            show.steps(steps, {})
+            calls.finish(steps, _tried_here(history.model, wishes))
+            _conclude(show, history.receipt, run.result_cid)
+    except KeyboardInterrupt:
+        raise DetachedError(number) from None
+    finally:
+        following.close()
+    return history
+
+
+def _take_over(history: History, manifest: Manifest, model: Any, state: State) -> None:
+    """The verified state into the caller's model, in place; or into one made of the manifest."""
+    from trainyard.engine.transplanting import compiled_model, restore
+
+    if model is None:
+        history.set_model(compiled_model(manifest, state))
+        return
+    restore(model, manifest, state)
+    history.set_model(model)
+    model.history = history
+
+
+def _tried_here(model: Any, wishes: Wishes) -> dict[str, float]:
+    """Figures of the verified weights on the validation data, where that is at hand as arrays.
+
+    Other data is not read a second time: it may be as large as it likes.
+    """
+    given = wishes.get("validation_data")
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3) or isinstance(given[0], str):
+        return {}
+    found = model.evaluate(given[0], given[1], verbose=0, return_dict=True)
+    return {f"val_{name}": float(value) for name, value in found.items()}
+
+
+def _conclude(show: Show, receipt: Receipt, cid: str) -> None:
+    agreed = sum(one.answer == one.opened for one in receipt.audits)
+    checked = f"{agreed} of {len(receipt.audits)} audits agree" if receipt.audits else "no audits"
+    show.say(
+        f"task {receipt.task} is settled: {checked}, {amount(int(receipt.escrow_wei))} were "
+        f"locked; the result is {cid}"
+    )

@@ -1,0 +1,104 @@
+"""What `fit` returns, and how Keras callbacks hear of a run on the market.
+
+TensorFlow is needed for this: it is imported by whoever has a model.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+
+from trainyard.sdk.epochs import BatchDone, EpochBegun, EpochDone, Epochs, Point, Told
+from trainyard.sdk.receipts import Receipt
+from trainyard.sdk.showing import Show, figures
+
+
+class History(keras.callbacks.History):  # type: ignore[misc]
+    """Keras' own, with the number of the task and the receipt of what was trained and paid.
+
+    Figures of epochs are what the workers told while they trained. Where nobody could be asked for
+    them (there is no page), only those are there that were computed here, on the verified weights.
+    """
+
+    def __init__(self, task: int, receipt: Receipt | None = None) -> None:
+        super().__init__()
+        self.on_train_begin()
+        self.task = task
+        self._receipt = receipt
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was trained, checked and paid; `receipt.save(path)` for `trainyard verify`."""
+        if self._receipt is None:
+            raise AttributeError("there is a receipt when the task is settled")
+        return self._receipt
+
+    def close_with(self, receipt: Receipt) -> None:
+        self._receipt = receipt
+
+
+class Calls:
+    """Tells callbacks and whoever watches what points mean."""
+
+    def __init__(
+        self, model: Any, callbacks: Iterable[Any], history: History, epochs: Epochs, show: Show
+    ) -> None:
+        self._epochs, self._show, self._model = epochs, show, model
+        heard = [one for one in callbacks if not _is_early_stopping(one)]
+        self._list = keras.callbacks.CallbackList(
+            [*heard, history],
+            add_history=False,
+            add_progbar=False,
+            model=model,
+            verbose=0,
+            epochs=epochs.count,
+            steps=epochs.batches,
+        )
+        self._is_begun = False
+        self._last: dict[str, float] = {}
+
+    def begin(self) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            self._model.stop_training = False
+            self._list.on_train_begin()
+
+    def take(self, points: Sequence[Point]) -> None:
+        if points:
+            self.begin()
+        for told in self._epochs.take(points):
+            self._tell(told)
+
+    def finish(self, steps: int, last: dict[str, float]) -> None:
+        """The end: what is left to tell, with figures of the last epoch that were computed here."""
+        self.begin()
+        left = list(self._epochs.finish(steps))
+        for told in left:
+            is_last = told is left[-1]
+            if isinstance(told, EpochDone) and is_last:
+                told = EpochDone(told.epoch, {**last, **told.logs})
+            self._tell(told)
+        self._list.on_train_end(self._last)
+
+    def _tell(self, told: Told) -> None:
+        match told:
+            case EpochBegun():
+                self._list.on_epoch_begin(told.epoch)
+            case BatchDone():
+                self._list.on_train_batch_begin(told.batch)
+                self._list.on_train_batch_end(told.batch, dict(told.logs))
+                self._show.steps(told.step, told.logs)
+            case EpochDone():
+                self._last = told.logs
+                self._list.on_epoch_end(told.epoch, dict(told.logs))
+                self._show.say(f"epoch {told.epoch + 1}: {figures(told.logs) or 'not told'}")
+        if self._model.stop_training:
+            self._model.stop_training = False
+            self._show.say(
+                "a callback wants training to stop: that is with the workers, who go on; use "
+                "keras.callbacks.EarlyStopping, which they know of"
+            )
+
+
+def _is_early_stopping(callback: Any) -> bool:
+    return type(callback) is keras.callbacks.EarlyStopping

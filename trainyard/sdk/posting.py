@@ -1,0 +1,93 @@
+"""Posting a task: the terms, whether they can be paid, and the one transaction."""
+
+from dataclasses import dataclass
+
+from trainyard.chain.codec import market_codec
+from trainyard.chain.quantities import parse_bytes
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.market import Params, Terms
+from trainyard.protocol.offering import (
+    DEVNET_WINDOWS,
+    WINDOWS,
+    Supply,
+    Wish,
+    best_supply,
+    supplies_of,
+    terms_for,
+)
+from trainyard.protocol.telling import amount
+from trainyard.sdk.errors import NoMarketError, TooDearError
+from trainyard.sdk.market import Market
+
+# Of the currency that fees are paid in, beside what is locked.
+_FEE_RESERVE = 10**16
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Terms for a manifest on a market, as it is now."""
+
+    manifest: Manifest
+    terms: Terms
+    supply: Supply
+    params: Params
+
+
+def offer_for(market: Market, manifest: Manifest, wish: Wish) -> Offer:
+    book = market.read().book
+    if not book.params:
+        raise NoMarketError(f"there is no market at {market.address} since its start block")
+    supplies = supplies_of(book)
+    if manifest.environment is not None:
+        wanted = bytes.fromhex(manifest.environment)
+        supply: Supply | None = supplies.get(wanted, Supply(wanted))
+    else:
+        supply = best_supply(supplies.values())
+    if supply is None:
+        raise NoMarketError(
+            "no worker is registered on this market yet, so nobody could train: wait for one, or "
+            "on a devnet start some with 'trainyard devnet up --agents 4'"
+        )
+    params = book.params[-1]
+    windows = DEVNET_WINDOWS if market.place.is_devnet else WINDOWS
+    return Offer(manifest, terms_for(manifest, supply, params, wish, windows), supply, params)
+
+
+def check_budget(terms: Terms, budget: int | None) -> None:
+    if budget is not None and terms.escrow > budget:
+        raise TooDearError(
+            f"it would cost up to {amount(terms.escrow)}, and the budget is {amount(budget)}: "
+            "raise it, offer a lower reward, or ask for fewer workers or audits"
+        )
+
+
+def post(market: Market, offer: Offer) -> int:
+    """Lock the escrow and post the task; its number.
+
+    What is credited to us in the market already is used first.
+    """
+    terms, account = offer.terms, market.account
+    credit = market.client.account(account.address).credit
+    value = 0 if market.client.currency() is not None else max(0, terms.escrow - credit)
+    has = market.balance(account.address)
+    if has < value + _FEE_RESERVE:
+        raise TooDearError(
+            f"{account.address} has {amount(has)}, and {amount(value)} are needed, and some more "
+            "for fees: put money there, or offer less"
+        )
+    market.put(offer.manifest.canonical)
+    transaction = market.send("post", market.calls.post(terms, value=value))
+    return _number_in(market, transaction)
+
+
+def _number_in(market: Market, transaction: bytes) -> int:
+    receipt = market.endpoints.call("eth_getTransactionReceipt", f"0x{transaction.hex()}")
+    codec = market_codec()
+    for log in receipt["logs"]:
+        topics = [parse_bytes(one, 32) for one in log["topics"]]
+        if log["address"].lower() != market.address.lower() or topics[0] not in codec.topics:
+            continue
+        event = codec.event(topics, parse_bytes(log["data"]))
+        if event.name == "TaskPosted":
+            return int(event.args["id"])
+    raise NoMarketError(f"{market.address} took the post and says nothing of it: it is no market")
