@@ -21,12 +21,14 @@ from trainyard.chain.calls import Call, MarketCalls
 from trainyard.chain.client import MarketClient
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.keystore import create_keystore
 from trainyard.chain.outbox import Outbox
 from trainyard.chain.store import Store
 from trainyard.chain.views import BookView
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.content.settings import open_content
 from trainyard.datasets import add_arrays
+from trainyard.devnet.agents import as_root
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import ETHER, Options
 from trainyard.engine.classes import find_class
@@ -36,7 +38,6 @@ from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import Policy, TaskState, Terms
 from trainyard.protocol.money import Money
 from worker_agent.joining import publish_block
-from worker_agent.keystore import create_keystore
 
 ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 PEOPLE = 48
@@ -49,6 +50,7 @@ MARGIN_S = 10
 _PATIENCE_S = 600.0
 # As little as scrypt can do: there is nothing to protect.
 _WORK = 2
+_HONEST = ("trainyard", "worker", "run", *as_root())
 _CONFIG = """
 [chain]
 endpoints = ["{url}"]
@@ -157,14 +159,13 @@ class Arena:
             self_audits=self_audits,
         )
         (home / "config.toml").write_text(config)
-        honest = ["trainyard", "worker", "run"]
-        command = ["worker_agent.cheating", *cheat] if cheat else honest
+        command = ["worker_agent.cheating", *cheat] if cheat else _HONEST
         return self._run(name, account, home, command)
 
     def restart(self, name: str) -> Player:
         """Start an honest agent again that was stopped."""
         before = self.players[name]
-        return self._run(name, before.account, before.home, ["trainyard", "worker", "run"])
+        return self._run(name, before.account, before.home, _HONEST)
 
     def _run(self, name: str, account: LocalAccount, home: Path, command: Sequence[str]) -> Player:
         environment = os.environ | {"XDG_STATE_HOME": str(self.folder / "state")}
@@ -353,7 +354,8 @@ class Arena:
         """Everybody got and lost what the model says, to the wei, and nothing is left over."""
         book, bond = self.book(), self.net.params.seat_bond
         task = book.tasks[number]
-        assert self.paid(number) == {who: n for who, n in money.credits.items() if n}
+        paid, due = self.paid(number), {who: n for who, n in money.credits.items() if n}
+        assert paid == due, f"{paid} was paid, and {due} was due"
         seats = Counter(seat.member for panel in task.panels.values() for seat in panel.seats)
         lost = {who: bond * count - money.bonds[who] for who, count in seats.items()}
         assert self.slashed(number) == lost

@@ -11,7 +11,7 @@ import os
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,10 +23,10 @@ from benchmarks.arena import ENDED, REWARD, Arena, running_arena
 from benchmarks.reporting import Figure, report
 from scripts.deploy_settings import read_deploy_settings
 from trainyard.chain import load_artifact
-from trainyard.chain.blocks import head_of, headers_at
 from trainyard.chain.calls import MarketCalls
 from trainyard.chain.cursor import Cursor
 from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.rpc import Rpc
 from trainyard.chain.store import Store
 from trainyard.protocol.market import NATIVE_CURRENCY, Policy, TaskState
 from worker_agent.sight import Watcher
@@ -157,27 +157,58 @@ def measure_catching_up(events: int) -> tuple[float, float]:
         ours, theirs = [], []
         for turn in range(3):
             store = Store(Path(name) / f"{turn}.sqlite", chain_id=chain_id, market=market)
-            cursor = Cursor(endpoints, store, market, start=start)
+            asking = _Asking(url, chain_id)
+            cursor = Cursor(asking, store, market, start=start)
             began = time.perf_counter()
-            watcher = Watcher(endpoints, cursor, NATIVE_CURRENCY)
+            watcher = Watcher(asking, cursor, NATIVE_CURRENCY)
             watcher.look()
             ours.append(watcher.events / (time.perf_counter() - began))
             store.close()
-            theirs.append(_raw_pace(endpoints, market, start))
+            theirs.append(_raw_pace(endpoints, asking.asked, watcher.events))
     return sorted(ours)[1], sorted(ours)[1] / sorted(theirs)[1]
 
 
-def _raw_pace(endpoints: Endpoints, market: str, start: int) -> float:
-    """The same logs and headers asked of the endpoint, and thrown away."""
-    began = time.perf_counter()
-    head = endpoints.run(head_of).ref.number
-    count = 0
-    for first in range(start, head + 1, 20):
-        last = min(first + 19, head)
-        question = {"address": market, "fromBlock": hex(first), "toBlock": hex(last)}
-        count += len(endpoints.call("eth_getLogs", question))
-        endpoints.run(partial(headers_at, numbers=range(first, last + 1)))
-    return count / (time.perf_counter() - began)
+_Question = tuple[str, list[list[Any]]]
+
+
+class _Asking(Endpoints):
+    """One endpoint, and all that it was asked and gave an answer to, message by message."""
+
+    def __init__(self, url: str, chain_id: int) -> None:
+        super().__init__([url], chain_id=chain_id, timeout_s=_PATIENCE_S)
+        self.asked: list[_Question] = []
+        self._rpcs = [_NotingRpc(url, self.asked)]
+
+
+class _NotingRpc(Rpc):
+    def __init__(self, url: str, asked: list[_Question]) -> None:
+        super().__init__(url, timeout_s=_PATIENCE_S)
+        self._asked = asked
+
+    def request(self, method: str, *params: Any) -> Any:
+        answer = super().request(method, *params)
+        self._asked.append((method, [list(params)]))
+        return answer
+
+    def batch(self, method: str, each: Sequence[Sequence[Any]]) -> list[Any]:
+        answers = super().batch(method, each)
+        if len(each) > 1:
+            self._asked.append((method, [list(params) for params in each]))
+        return answers
+
+
+def _raw_pace(endpoints: Endpoints, asked: list[_Question], events: int) -> float:
+    """The very messages of the cursor, and their answers thrown away."""
+    began, logs = time.perf_counter(), 0
+    for method, each in asked:
+        answers = endpoints.run(lambda rpc: rpc.batch(method, each))  # noqa: B023
+        # A block that is asked for once more, by its hash, brings nothing new.
+        if method == "eth_getLogs" and "fromBlock" in each[0][0]:
+            logs += len(answers[0])
+    took = time.perf_counter() - began
+    if logs != events:
+        raise SystemExit(f"the endpoint gave {logs} events, and the cursor {events}")
+    return events / took
 
 
 def _deploy(anvil: Anvil) -> tuple[str, int]:

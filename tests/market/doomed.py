@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 
 import tests.quiet_web3  # noqa: F401
+from trainyard.chain.keystore import address_in, find_password, open_keystore
 from trainyard.chain.outbox import Fault
 from worker_agent.agent import Agent
 from worker_agent.faults import Moment
-from worker_agent.keystore import address_in, find_password, open_keystore
 from worker_agent.locking import held_key
 from worker_agent.logs import set_up_logs
 from worker_agent.settings import Home, read_settings

@@ -1,10 +1,12 @@
 """A market with agents as processes of their own, and tasks for them."""
 
+import os
+import shutil
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from trainyard.content.settings import open_content
 from trainyard.datasets import add_arrays
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import ETHER, Options
-from trainyard.engine.classes import find_class
+from trainyard.engine.classes import cache_folder, find_class
 from trainyard.engine.journal import Journal
 from trainyard.engine.material import Files, fetch_files
 from trainyard.protocol.manifest import Manifest
@@ -67,11 +69,16 @@ _OVER = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 class Agents:
     """Workers, which take slots, and then auditors, which only hold a bond."""
 
-    def __init__(self, net: Devnet, stack: ExitStack, workers: int, auditors: int) -> None:
-        self._net, self._stack = net, stack
+    def __init__(
+        self, net: Devnet, stack: ExitStack, workers: int, auditors: int, strangers: Collection[int]
+    ) -> None:
+        self._net, self._stack, self._strangers = net, stack, strangers
         self._workers, self.count = workers, workers + auditors
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.env_class = bytes.fromhex(find_class().id)
+        cache = net.place.folder / "another machine"
+        self.other_class = _other_machine(cache) if strangers else self.env_class
+        self._elsewhere = {"XDG_CACHE_HOME": str(cache)}
         self._endpoints = Endpoints([net.url], chain_id=net.chain_id)
         self.client = MarketClient(self._endpoints, net.market)
         self.content = open_content(net.content_settings)
@@ -100,6 +107,7 @@ class Agents:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
+                env=os.environ | (self._elsewhere if number in self._strangers else {}),
                 preexec_fn=dying_with_parent(),
             )
         self._stack.callback(_end, process)
@@ -227,22 +235,47 @@ class Agents:
         (folder / "config.toml").write_text(config)
 
     def _are_registered(self) -> bool:
-        known = [self.client.worker(self.address(number)) for number in range(self.count)]
+        known = [self.client.worker(self.address(number)).env_class for number in range(self.count)]
+        wanted = [
+            self.other_class if number in self._strangers else self.env_class
+            for number in range(self.count)
+        ]
         return (
-            all(one.env_class == self.env_class for one in known)
-            and self.client.pool_size(self.env_class) == self.count - self._workers
+            known == wanted and self.client.pool_size(self.env_class) == self.count - self._workers
         )
 
 
 @contextmanager
-def running_agents(folder: Path, workers: int, auditors: int) -> Iterator[Agents]:
+def running_agents(
+    folder: Path, workers: int, auditors: int, strangers: Collection[int] = ()
+) -> Iterator[Agents]:
+    """Those of the agents that are `strangers` are of another environment class."""
     options = Options(chain="anvil", block_time_s=1, workers=workers + auditors)
     with ExitStack() as stack:
         with warnings.catch_warnings():
             # The library that draws a mnemonic warns of a way to name languages.
             warnings.simplefilter("ignore", DeprecationWarning)
             net = stack.enter_context(Devnet(folder, options=options))
-        yield Agents(net, stack, workers, auditors)
+        yield Agents(net, stack, workers, auditors, strangers)
+
+
+def _other_machine(cache: Path) -> bytes:
+    """What a machine remembers of itself that differs from this one in one thing; its class.
+
+    Its bits are the same, of course, but nobody compares them where nothing is replayed.
+    """
+    own, folder = cache_folder(), cache / "trainyard"
+    (folder / own.name).mkdir(parents=True)
+    for name in ("power.json", "speed.json"):
+        if (known := own.with_name(name)).exists():
+            shutil.copy(known, folder)
+    here = find_class()
+    other = here.environment.model_copy(update={"libc": "of another machine"})
+    found = here.model_copy(update={"environment": other})
+    for path in own.glob("*.json"):
+        # By a name that says what this machine is, under which it looks for itself.
+        (folder / own.name / path.name).write_text(found.model_dump_json())
+    return bytes.fromhex(found.id)
 
 
 def check_paid(agents: Agents, terms: Terms) -> None:

@@ -1,5 +1,7 @@
 """What tests must not leave behind: processes, ports, control groups, mounts and files."""
 
+import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,24 +14,52 @@ from worker_agent.cgroups import Group, find_tree
 # What was killed takes a moment to be gone.
 _PATIENCE_S = 10.0
 _POLL_S = 0.05
+_SCRATCH = "tmp"
 
 
 @contextmanager
-def leaving_nothing(folder: Path) -> Iterator[None]:
-    """Fails if anything that has to do with `folder` is there after the block, or if a child is."""
-    before = _children(), _groups(), _mounts()
-    yield
-    deadline = time.monotonic() + _PATIENCE_S
+def leaving_nothing(folder: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
+    """Fails if anything that has to do with `folder` is there after the block, or if a child is.
+
+    What is started in the block puts its temporary files into the folder: by that it is known
+    whose they are, and whose a process is, wherever it hangs by then.
+    """
+    scratch = folder / _SCRATCH
+    scratch.mkdir()
+    before = _children(), _groups(), _mounts(), _ports({psutil.Process().pid})
+    with temporary_files_in(scratch):
+        yield
+    deadline = time.monotonic() + patience_s
     while (left := _left(folder, *before)) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-    assert left == []
+    if left:
+        raise AssertionError(f"left behind: {left}")
 
 
-def _left(folder: Path, children: set[int], groups: set[Path], mounts: set[str]) -> list[str]:
-    mine = _children() - children
-    found = [f"process {pid}: {_told(pid)}" for pid in sorted(mine | _users(folder))]
+@contextmanager
+def temporary_files_in(scratch: Path) -> Iterator[None]:
+    """For processes that are started in the block; this one has chosen its place before."""
+    tempfile.gettempdir()
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(scratch)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
+
+
+def _left(
+    folder: Path, children: set[int], groups: set[Path], mounts: set[str], ports: set[str]
+) -> list[str]:
+    mine = (_children() - children) | _users(folder)
+    found = [f"process {pid}: {_told(pid)}" for pid in sorted(mine)]
+    found += [f"port {port}" for port in _ports({psutil.Process().pid, *mine}) - ports]
     found += [f"control group {group}" for group in _groups() - groups if not _lives(group)]
     found += [f"mount {mount}" for mount in _mounts() - mounts if str(folder) in mount]
+    found += [f"temporary file {path}" for path in sorted((folder / _SCRATCH).iterdir())]
     return found
 
 
@@ -42,11 +72,22 @@ def _users(folder: Path) -> set[int]:
     found = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            line, where = process.cmdline(), process.cwd()
-            is_user = any(str(folder) in word for word in [*line, where])
+            known = [*process.cmdline(), process.cwd(), process.environ().get("TMPDIR", "")]
+            is_user = any(str(folder) in word for word in known)
             if is_user and process.status() != psutil.STATUS_ZOMBIE:
                 found.add(process.pid)
     return found - {psutil.Process().pid}
+
+
+def _ports(pids: set[int]) -> set[str]:
+    """Where these processes listen for others."""
+    found = set()
+    for pid in pids:
+        with suppress(psutil.Error):
+            for one in psutil.Process(pid).net_connections("tcp"):
+                if one.status == psutil.CONN_LISTEN:
+                    found.add(f"{one.laddr.ip}:{one.laddr.port} of process {pid}")
+    return found
 
 
 def _told(pid: int) -> str:

@@ -20,6 +20,7 @@ from tests.market.command import COMMAND, Trainyard
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError
+from trainyard.chain.keystore import address_in
 from trainyard.content.names import ContentPath
 from trainyard.content.settings import ContentSettings, open_content
 from trainyard.devnet.devnet import Devnet
@@ -29,7 +30,6 @@ from trainyard.devnet.place import Place
 from trainyard.devnet.process import birth_of
 from trainyard.devnet.record import Running
 from trainyard.devnet.tools import find_tool
-from worker_agent.keystore import address_in
 
 pytest_plugins = ("tests.kubo_nodes",)
 
@@ -230,7 +230,8 @@ class TestCommand:
         assert up["running"]
         assert up["chain"] == "ganache"
         assert up["url"].startswith("http://127.0.0.1:")
-        assert len(alive(pids(up))) == 2
+        # The devnet itself, its chain and its page's server.
+        assert len(alive(pids(up))) == 3
         assert second[0] == 1
         assert "runs in" in second[2]
         assert second[2].count("\n") == 1
@@ -256,7 +257,7 @@ class TestCommand:
         os.waitpid(shell, 0)
 
         status = trainyard.document("devnet", "status", "--folder", folder)
-        assert len(alive(pids(status))) == 2
+        assert len(alive(pids(status))) == 3
         assert {os.getsid(pid) for pid in pids(status)}.isdisjoint({shell, os.getsid(0)})
 
     def test_killed_in_the_middle_of_up_leaves_nothing_after_down(

@@ -14,6 +14,7 @@ import tests.quiet_web3  # noqa: F401
 from tests.market.command import Trainyard
 from trainyard.cli.app import app
 from trainyard.content.lifeline import dying_with_parent
+from trainyard.devnet.agents import as_root
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "operations.md").read_text()
@@ -52,8 +53,10 @@ def test_new_operator_gets_a_worker_by_the_lines_of_the_guide(tmp_path: Path) ->
     environment = Trainyard(tmp_path).environment
     environment["PATH"] = f"{shim.parent}:{environment['PATH']}"
     environment["PYTHONPATH"] = str(ROOT)
+    # As it says of root below those lines.
+    lines = LINES.replace("worker run", " ".join(("worker run", *as_root())))
     # Where a line fails, nothing of it stays behind.
-    script = f"set -eu\ntrap 'trainyard devnet down >&2' EXIT\n{LINES}"
+    script = f"set -eu\ntrap 'trainyard devnet down >&2' EXIT\n{lines}"
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,

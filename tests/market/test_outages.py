@@ -1,9 +1,11 @@
 """What an agent stands on goes away for a while, or lies: it misses nothing, and is paid."""
 
 import json
-import os
 import resource
+import shutil
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +14,21 @@ import pytest
 
 from tests.chain_layer.proxy import Proxy, proxy_before
 from tests.integration.hostile_gateway import Fault, HostileGateway
+from tests.market.clocks import wrong_clock
 from tests.market.yard import TRAINER, Market, live_of
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.fetching import DirectFeed
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import Walk
-from trainyard.devnet.agents import Agent
+from trainyard.devnet.agents import Agent, make_home
 from trainyard.devnet.options import ETHER
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import Policy, TaskState
 
 _REPLICATE: dict[str, Any] = {"policy": Policy.REPLICATE, "segments": 0}
 _LOOKS = 12
-# A clock that is five hours ahead, for the agent and all that it starts.
-_WRONG_CLOCK = """
-import time
-_right = time.time
-time.time = lambda: _right() + 5 * 3600
-"""
+_FIVE_HOURS_S = 5 * 3600
+_DISK_BYTES = 64 << 20
 
 
 @pytest.fixture
@@ -43,7 +42,16 @@ def _through(proxy: Proxy) -> dict[str, object]:
 
 
 def _said(agent: Agent, event: str, **about: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (agent.home / "agent.log").read_text().splitlines()]
+    return _lines(agent.home / "agent.log", event, **about)
+
+
+def _shown(agent: Agent, event: str, **about: str) -> list[dict[str, Any]]:
+    """The same, as it stands outside of the agent's home."""
+    return _lines(agent.log, event, **about)
+
+
+def _lines(path: Path, event: str, **about: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
     wanted = {"event": event, **about}
     return [line for line in lines if wanted.items() <= line.items()]
 
@@ -82,15 +90,16 @@ def test_bad_endpoints_a_halted_chain_bad_content_and_a_wrong_clock(
     manifest = yard.manifest(segments=2)
     worker = yard.name()
     before = yard.wealth(worker)
-    (tmp_path / "sitecustomize.py").write_text(_WRONG_CLOCK)
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    clock = wrong_clock(tmp_path / "clock", _FIVE_HOURS_S)
     with HostileGateway(_blocks(yard, manifest), Fault.FLIPPED) as gateway:
         settings = _through(proxy) | {
             "content.store": json.dumps(str(tmp_path / "store")),
             "content.gateways": json.dumps([gateway.address]),
+            # They are asked too, and the devnet's has everything.
+            "content.boards": "[]",
         }
         proxy.status, proxy.headers = 429, {"Retry-After": "1"}
-        with yard.agent(worker, settings, environment={"PYTHONPATH": path}) as agent:
+        with yard.agent(worker, settings, environment=clock) as agent:
             outage = _Outage(yard, proxy, agent)
             yard.wait((agent.home / "agent.log").exists, agent)
             outage.is_told(times=2)
@@ -143,6 +152,60 @@ class _Stale:
             return answer
         known = self._known.setdefault(f"{method} {params}", answer)
         return known | {"id": answer["id"]}
+
+
+@contextmanager
+def _small_disk(yard: Market, name: str, settings: dict[str, object]) -> Iterator[Path]:
+    """An agent's home on a disk of its own, which only root can have."""
+    home = make_home(yard.devnet, name, settings)
+    before = yard.folder / f"{name} before"
+    home.rename(before)
+    home.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=700", "none", str(home)]
+    if subprocess.run(mounted, capture_output=True).returncode != 0:
+        pytest.skip("only root can mount a small disk; a limit on files plays one elsewhere")
+    try:
+        shutil.copytree(before, home, dirs_exist_ok=True)
+        yield home
+    finally:
+        subprocess.run(["umount", str(home)], check=True)
+
+
+def _fill(home: Path) -> Path:
+    ballast = home / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return ballast
+
+
+@pytest.mark.long
+def test_disk_that_is_full_and_has_room_again(yard: Market, proxy: Proxy) -> None:
+    """First before a task is taken, and then in the middle of its training."""
+    manifest = yard.manifest(segments=60)
+    worker = yard.name()
+    before = yard.wealth(worker)
+    with (
+        _small_disk(yard, worker, _through(proxy)) as home,
+        yard.agent(worker, _through(proxy)) as agent,
+    ):
+        outage = _Outage(yard, proxy, agent)
+        yard.wait_for_workers(agent)
+        ballast = _fill(home)
+        task = yard.post(manifest, **_REPLICATE)
+        outage.is_looked_at(3 * _LOOKS)
+        ballast.unlink()
+        yard.wait(lambda: live_of(agent, task).get("states", 0) >= 1, agent)
+        ballast = _fill(home)
+        # On that disk nothing can be said either.
+        yard.wait(lambda: _shown(agent, "failed", work="train"), agent)
+        [failed, *_] = _shown(agent, "failed", work="train")
+        ballast.unlink()
+        yard.settle(task, agent)
+        after = yard.wealth(worker)
+
+    assert "is full" in failed["reason"] or "No space left on device" in failed["reason"]
+    assert after[worker] - before[worker] == ETHER
 
 
 @pytest.mark.long

@@ -83,3 +83,4 @@ def test_agent_killed_with_an_auditor_ready_leaves_nothing_and_answers_after(are
     arena.restart("killed")
     assert arena.wait_for(number, *ENDED).state is TaskState.SETTLED
     assert arena.slashed(number) == {member.address: 0}
+    assert list((member.home / "scratch").iterdir()) == []

@@ -88,6 +88,7 @@ def _revealed(task: Task) -> int:
     return seat.segment
 
 
+@pytest.mark.long
 def test_folders_that_are_lost_after_a_claim_and_an_answer_cost_nothing(yard: Market) -> None:
     """The worker trains once more and opens, the auditor computes once more and reveals."""
     manifest = yard.manifest(segments=4)

@@ -137,7 +137,13 @@ class Market:
         return Terms(manifest=manifest.digest, env_class=self.env_class, **given | more)
 
     def manifest(
-        self, *, mode: str = "single", workers: int = 1, segments: int = 8, seed: int = 3
+        self,
+        *,
+        mode: str = "single",
+        workers: int = 1,
+        segments: int = 8,
+        seed: int = 3,
+        **training: Any,
     ) -> Manifest:
         """A small network; another seed is another task."""
         source = self._source()
@@ -160,6 +166,7 @@ class Market:
                     "seed": seed,
                     "optimizer": {"type": "Adam", "learning_rate": 0.001},
                     "loss": {"type": "SparseCategoricalCrossentropy", "from_logits": True},
+                    **training,
                 },
             }
         )

@@ -1,0 +1,130 @@
+"""`trainyard demo` as a user runs it without a terminal."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.market.command import Trainyard
+from tests.market.leftovers import leaving_nothing
+from trainyard.cli.demo import Cheat
+from trainyard.demo.task import FEE, REWARD, STAKE
+
+_LONGEST_S = 900
+_HONEST_ACCURACY = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    said: str
+    receipt: dict[str, Any]
+
+    def rows(self, title: str) -> list[list[str]]:
+        """The cells of the table with this title."""
+        _, _, after = self.said.partition(title)
+        lines = re.split(r"└", after)[0].splitlines()
+        return [
+            [cell.strip() for cell in line.strip("│").split("│")]
+            for line in lines
+            if line.startswith("│")
+        ]
+
+    @property
+    def verdicts(self) -> list[tuple[str, str]]:
+        return [(row[2], row[5]) for row in self.rows("What was checked")]
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """What the market gave or took, in wei."""
+        return {row[0]: int(Decimal(row[3]) * 10**18) for row in self.rows("Who has what")}
+
+    @property
+    def last(self) -> str:
+        """What it comes to, before the address of the page."""
+        *_, concluded, page = self.said.strip().splitlines()
+        assert re.fullmatch(r"The page of the task: http://127\.0\.0\.1:\d+/tasks/1", page)
+        return concluded
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with leaving_nothing(tmp_path):
+        yield tmp_path
+
+
+def _play(folder: Path, *more: str) -> _Played:
+    trainyard, receipt = Trainyard(folder), folder / "receipt.json"
+    # Wide enough for what it prints to stay on one line each.
+    trainyard.environment |= {"COLUMNS": "200"}
+    process = trainyard.start("demo", "--chain", "anvil", "--receipt", receipt, *more)
+    try:
+        out, err = process.communicate(timeout=_LONGEST_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert (process.returncode, err) == (0, ""), out
+    return _Played(out, json.loads(receipt.read_text()))
+
+
+def test_honest_work_is_trained_audited_and_paid_for(folder: Path) -> None:
+    played = _play(folder)
+
+    tested = [float(one) for one in re.findall(r"on the test images: (\d\.\d{4})", played.said)]
+    assert tested
+    assert all(accuracy >= _HONEST_ACCURACY for accuracy in tested)
+    assert played.verdicts == [("auditor", "as claimed")] * 2
+    assert played.changes == {
+        "Walt": REWARD,
+        "Wanda": REWARD,
+        "Ada": FEE,
+        "Bo": FEE,
+        "Rita": -2 * REWARD - 2 * FEE,
+        "burned": 0,
+    }
+    assert played.last == "The work was done, checked and paid for."
+    receipt = played.receipt
+    assert (receipt["outcome"], receipt["failure"], receipt["disputes"]) == ("settled", None, {})
+    assert len(set(receipt["workers"])) == 2
+    assert [audit["answer"] for audit in receipt["audits"]] == [
+        audit["opened"] for audit in receipt["audits"]
+    ]
+    credited = receipt["credited"]
+    assert {credited[worker] for worker in receipt["workers"]} == {STAKE + REWARD}
+    assert {credited[audit["member"]] for audit in receipt["audits"]} == {FEE}
+    assert all(re.fullmatch("0x[0-9a-f]{64}", one) for one in receipt["transactions"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cheat", list(Cheat))
+def test_cheat_is_caught_and_pays_and_nobody_else_does(folder: Path, cheat: Cheat) -> None:
+    played = _play(folder, "--cheat", cheat.value)
+
+    who = "Ada" if cheat is Cheat.COPY else "Walt"
+    changes = played.changes
+    assert changes[who] < 0
+    assert f"{who} cheated and lost" in played.last
+    honest = [name for name in changes if name not in (who, "Rita", "burned")]
+    assert min(changes[name] for name in honest) >= 0
+    # No wei comes or goes.
+    assert sum(changes.values()) == 0
+    if cheat is Cheat.COPY:
+        assert played.receipt["outcome"] == "settled"
+        assert ("auditor", "never revealed") in played.verdicts
+        return
+    assert played.receipt["outcome"] == "failed"
+    assert changes["Rita"] >= -2 * FEE
+    if cheat is Cheat.WITHHOLD:
+        assert {verdict for _, verdict in played.verdicts} <= {
+            "never shown by the worker",
+            "no answer",
+        }
+        return
+    assert played.receipt["failure"] == "fraud"
+    assert "upheld" in {one["outcome"] for one in played.receipt["disputes"].values()}
+    assert ("referee", "NOT as claimed") in played.verdicts

@@ -1,0 +1,411 @@
+"""`trainyard.fit` and what belongs to it, on one real market: a chain, agents, a page."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import tests.quiet_web3  # noqa: F401
+import trainyard
+from tests.market.command import COMMAND
+from tests.market.leftovers import leaving_nothing
+from trainyard.content.cid import Cid, Codec
+from trainyard.content.lifeline import dying_with_parent
+from trainyard.devnet.devnet import Devnet
+from trainyard.devnet.options import Options
+from trainyard.devnet.place import default_folder
+from trainyard.engine.claims import open_claimed
+from trainyard.engine.reading_keras import ModelImportError
+from trainyard.engine.state import State
+from trainyard.face import sandbox
+from trainyard.protocol.market import TaskState
+from trainyard.sdk.collecting import claim_of
+from trainyard.sdk.connecting import market_of
+from trainyard.sdk.errors import DetachedError, RefusedError, TooDearError
+from trainyard.sdk.market import Market
+from trainyard.sdk.receipts import Receipt
+
+AGENTS, RECORDS, BATCH, EPOCHS = 3, 256, 32, 2
+STEPS = RECORDS // BATCH * EPOCHS
+_PATIENCE_S = 300.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A devnet with agents, and its requester's side."""
+
+    net: Devnet
+    folder: Path
+    market: Market
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
+        # Who has no store of the devnet's has one of its own, which is empty.
+        own = {"config": "XDG_CONFIG_HOME", "store": "TRAINYARD_STORE"}
+        return kept | {name: str(self.folder / place) for place, name in own.items()}
+
+    def nonce(self) -> int:
+        """How many transactions the requester has sent."""
+        who = self.market.owner
+        return int(self.market.endpoints.call("eth_getTransactionCount", who, "latest"), 16)
+
+    def run(
+        self, command: Sequence[str], folder: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=self.environment,
+            preexec_fn=dying_with_parent(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+        )
+
+    def python(self, code: str, folder: Path | None = None) -> str:
+        """What a process of its own prints, which finds the devnet by itself."""
+        done = self.run([sys.executable, "-c", code], folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def command(self, *arguments: object) -> tuple[int, Any]:
+        """The exit code and the one document of a command."""
+        done = self.run([*COMMAND, *map(str, arguments), "--json"])
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with ExitStack() as parts:
+        folder = Path(parts.enter_context(TemporaryDirectory(prefix="trainyard-sdk-")))
+        patch = parts.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        parts.enter_context(leaving_nothing(folder))
+        options = Options(chain="anvil", agents=AGENTS, dapp=True)
+        # Where it is found by who says nothing of a folder.
+        net = parts.enter_context(Devnet(default_folder(), options))
+        market = parts.enter_context(market_of(net, sandbox))
+        deadline = time.monotonic() + _PATIENCE_S
+        while sum(one.pool_index > 0 for one in market.read().book.workers.values()) < AGENTS:
+            assert time.monotonic() < deadline, "the agents did not register"
+            time.sleep(_POLL_S)
+        yield World(net, folder, market)
+
+
+def small_model() -> Any:
+    """Always with the same weights, so that a second one is the first one's twin."""
+    keras.utils.set_random_seed(7)
+    model = keras.Sequential(
+        [
+            keras.Input((4,), name="point"),
+            keras.layers.Dense(8, activation="relu", name="hidden"),
+            keras.layers.Dropout(0.1, name="drop"),
+            keras.layers.Dense(2, name="out"),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    return model
+
+
+def points(seed: int, count: int = RECORDS) -> tuple[Any, Any]:
+    x = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
+    return x, (x.sum(axis=1) > 0).astype(np.int64)
+
+
+def fingerprint(weights: list[Any]) -> str:
+    return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in weights)).hexdigest()
+
+
+class Doubling(keras.layers.Layer):  # type: ignore[misc]
+    def call(self, given: Any) -> Any:
+        return given * 2
+
+
+class Leaving(keras.callbacks.Callback):  # type: ignore[misc]
+    """Somebody presses Ctrl-C as soon as training is heard of."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        raise KeyboardInterrupt
+
+
+class Heard(keras.callbacks.Callback):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.calls.append("train begin")
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.calls.append(f"epoch {epoch} end")
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.calls.append("train end")
+
+
+def test_what_no_manifest_says_is_refused_before_money_moves(world: World) -> None:
+    before = world.nonce()
+    x, y = points(1)
+    odd = keras.Sequential([keras.Input((4,)), Doubling(name="odd"), keras.layers.Dense(2)])
+    odd.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    with pytest.raises(ModelImportError, match=r"layer 'odd' is a class of its own, Doubling"):
+        trainyard.fit(odd, x, y, market=world.market)
+    with pytest.raises(RefusedError, match=r"shape \[3\], and the model takes \[4\]"):
+        trainyard.fit(small_model(), x[:, :3], y, market=world.market)
+    plateau = keras.callbacks.ReduceLROnPlateau()
+    with pytest.raises(RefusedError, match=r"ReduceLROnPlateau .* schedule"):
+        trainyard.fit(small_model(), x, y, market=world.market, callbacks=[plateau])
+    with pytest.raises(TooDearError, match=r"up to 0\.12 ETH, and the budget is 0\.05 ETH"):
+        trainyard.fit(small_model(), x, y, market=world.market, budget="0.05 ETH")
+
+    assert world.nonce() == before
+
+
+@pytest.fixture(scope="module")
+def left(world: World) -> int:
+    """A task whose requester went away while it was trained."""
+    model, (x, y) = small_model(), points(1)
+    with pytest.raises(DetachedError, match=r"trainyard\.attach\((\d+)\)") as found:
+        trainyard.fit(
+            model,
+            x,
+            y,
+            market=world.market,
+            validation_data=points(2, 64),
+            epochs=EPOCHS,
+            batch_size=BATCH,
+            steps_per_segment=2,
+            budget="0.5 ETH",
+            callbacks=[Leaving()],
+        )
+    # Nobody waited for a result, so the model is as it was.
+    assert fingerprint(model.get_weights()) == fingerprint(small_model().get_weights())
+    return found.value.task
+
+
+_ATTACH = """
+import json, trainyard
+from hashlib import sha256
+history = trainyard.attach(TASK)
+data = b"".join(one.tobytes() for one in history.model.get_weights())
+steps = int(history.model.optimizer.iterations)
+print(json.dumps([sha256(data).hexdigest(), steps, history.receipt.outcome]))
+"""
+
+
+@pytest.fixture(scope="module")
+def attached(world: World, left: int) -> tuple[Any, Any, Heard]:
+    """The same task, waited for with a twin of its model, in this process."""
+    model, heard = small_model(), Heard()
+    history = trainyard.attach(left, model, market=world.market, callbacks=[heard])
+    return model, history, heard
+
+
+def test_attach_brings_the_verified_weights_into_the_model(
+    world: World, left: int, attached: tuple[Any, Any, Heard], tmp_path: Path
+) -> None:
+    model, history, heard = attached
+
+    book = world.market.read().book
+    task = book.tasks[left]
+    assert task.state is TaskState.SETTLED
+    run = open_claimed(world.market.content, task.terms.manifest, claim_of(left, task), tmp_path)
+    state = State.load(run.published.state(run.last))
+    kernel = state.tensors["weights/hidden/kernel"]
+    np.testing.assert_array_equal(model.get_layer("hidden").kernel.numpy(), kernel)
+    assert fingerprint(model.get_weights()) != fingerprint(small_model().get_weights())
+    # The optimiser is where the run left it, so training could go on from here.
+    assert int(model.optimizer.iterations) == STEPS
+    slots = [one for name, one in state.tensors.items() if name.endswith("hidden_kernel_momentum")]
+    np.testing.assert_array_equal(model.optimizer._momentums[0].numpy(), slots[0])
+    assert history.receipt.state == f"0x{state.hash.hex()}"
+    assert heard.calls == ["train begin", "epoch 0 end", "epoch 1 end", "train end"]
+    # What the workers told on the page, in the form that Keras has it.
+    assert {"loss", "accuracy", "val_loss", "val_accuracy"} <= set(history.history)
+    assert len(history.history["loss"]) == EPOCHS
+    told = model.evaluate(*points(2, 64), verbose=0, return_dict=True)
+    assert history.history["val_accuracy"][-1] == pytest.approx(told["accuracy"])
+
+
+def test_another_process_attaches_with_nothing_but_the_number(
+    world: World, left: int, attached: tuple[Any, Any, Heard]
+) -> None:
+    said = world.python(_ATTACH.replace("TASK", str(left)))
+
+    found, steps, outcome = json.loads(said.splitlines()[-1])
+    assert (found, steps, outcome) == (fingerprint(attached[0].get_weights()), STEPS, "settled")
+
+
+def test_the_receipt_is_signed_and_says_who_was_paid(
+    world: World, left: int, attached: tuple[Any, Any, Heard], tmp_path: Path
+) -> None:
+    receipt: Receipt = attached[1].receipt
+
+    assert receipt.signer == receipt.requester == world.market.account.address
+    assert [one.answer == one.opened for one in receipt.audits] == [True, True]
+    worker = receipt.workers[0]
+    assert worker is not None
+    terms = world.market.read().book.tasks[left].terms
+    assert int(receipt.credited_wei[worker]) == terms.reward + terms.stake
+    receipt.save(tmp_path / "receipt.json")
+    assert Receipt.load(tmp_path / "receipt.json") == receipt
+
+
+@pytest.fixture(scope="module")
+def receipt(world: World, attached: tuple[Any, Any, Heard]) -> Path:
+    path = world.folder / "receipt.json"
+    attached[1].receipt.save(path)
+    return path
+
+
+def test_a_receipt_is_verified_with_an_endpoint_and_content_alone(
+    world: World, receipt: Path
+) -> None:
+    net = world.net
+    place = ("--on", net.url, "--market", net.market, "--start-block", net.start_block)
+    code, found = world.command("verify", receipt, *place, "--gateway", net.gateway)
+
+    assert (code, found["right"]) == (0, True), found
+    assert [one["name"] for one in found["checks"]] == [
+        *("signature", "chain", "transactions", "draw", "trace", "audits"),
+    ]
+    assert found["checks"][-1]["message"] == "2 of 2 audits agree"
+
+
+def test_a_receipt_that_lies_is_found_out(world: World, receipt: Path, tmp_path: Path) -> None:
+    document = json.loads(receipt.read_text())
+    worker = document["workers"][0]
+    document["credited_wei"][worker] = "1"
+    document["state"] = "0x" + "ab" * 32
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(document))
+
+    code, found = world.command("verify", forged)
+
+    wrong = {one["name"]: one["message"] for one in found["checks"] if not one["is_right"]}
+    assert code == 4
+    assert set(wrong) == {"signature", "chain", "trace"}
+    assert wrong["chain"] == "the chain says otherwise about: credited_wei"
+
+
+def test_the_result_is_fetched_as_a_model_that_keras_loads(
+    world: World, left: int, attached: tuple[Any, Any, Heard], tmp_path: Path
+) -> None:
+    target = tmp_path / "model.keras"
+
+    code, found = world.command("fetch", left, target)
+
+    assert code == 0, found
+    assert found["state"] == attached[1].receipt.state[2:]
+    loaded = keras.saving.load_model(target).get_layer("hidden").kernel
+    np.testing.assert_array_equal(loaded, attached[0].get_layer("hidden").kernel)
+
+
+def test_a_quote_says_price_and_trust_and_pays_nothing(world: World) -> None:
+    before, (x, y) = world.nonce(), points(1)
+
+    found = trainyard.quote(
+        small_model(), x, y, market=world.market, epochs=EPOCHS, batch_size=BATCH, rehearse=False
+    )
+
+    assert (found.at_most_wei, found.likely_wei) == (12 * 10**16, 12 * 10**16)
+    assert found.detection_of_half is not None
+    assert 0.5 < found.detection_of_half < 1
+    assert str(found).startswith("price     at most 0.12 ETH, likely 0.12 ETH\ntrust     2 audits ")
+    assert world.nonce() == before
+
+
+async def _attached_for(world: World, number: int, seconds: float) -> Any:
+    """Who stops waiting detaches: no thread goes on behind its back, or the loop would not end."""
+    return await asyncio.wait_for(
+        trainyard.aio.attach(number, market=world.market, verbose=0), seconds
+    )
+
+
+def test_attach_is_awaited(world: World, left: int, attached: tuple[Any, Any, Heard]) -> None:
+    history = asyncio.run(_attached_for(world, left, _PATIENCE_S))
+
+    assert fingerprint(history.model.get_weights()) == fingerprint(attached[0].get_weights())
+
+
+def test_a_task_that_nobody_takes_is_posted_watched_and_taken_back(
+    world: World, left: int, attached: tuple[Any, Any, Heard], tmp_path: Path
+) -> None:
+    """Of a class of machines that nobody has, so that nobody could audit it either."""
+    task = world.market.read().book.tasks[left]
+    known = world.market.content.fetcher.get(Cid(Codec.RAW, task.terms.manifest)).block
+    document = json.loads(bytes(known)) | {"environment": "11" * 32}
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps(document))
+
+    assert world.command("post", manifest)[0] == 2
+    code, refused = world.command("post", manifest, "--budget", "0.2 ETH")
+    assert (code, refused["error"]) == (1, "0 auditors can be found, and the task needs 2")
+    code, posted = world.command("post", manifest, "--budget", "0.2 ETH", "--verify", "audit:0")
+    assert code == 0, posted
+    number = posted["task"]
+    _, listed = world.command("tasks", "--running")
+    assert [one["task"] for one in listed["tasks"]] == [number]
+    with pytest.raises(TimeoutError):
+        asyncio.run(_attached_for(world, number, _POLL_S))
+    _, before = world.command("account", "balance")
+    code, cancelled = world.command("cancel", number)
+
+    assert (code, cancelled["state"]) == (0, "cancelled")
+    escrow = int(posted["escrow_wei"])
+    assert int(cancelled["credit_wei"]) - int(before["credit_wei"]) == escrow
+    assert world.command("task", number)[1]["state"] == "cancelled"
+    code, withdrawn = world.command("account", "withdraw")
+    assert (code, withdrawn["amount_wei"]) == (0, cancelled["credit_wei"])
+    assert world.command("account", "withdraw")[0] == 2
+    assert world.command("watch", number)[0] == 1
+    assert world.command("watch", left)[0] == 0
+    assert world.command("cancel", left)[0] == 1
+
+
+_BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_tutorial_does_what_it_says(world: World, tmp_path: Path) -> None:
+    """All of its Python in one process, and then its commands; the devnet is there already."""
+    text = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text()
+    blocks = _BLOCK.findall(text)
+    code = "\n".join(block for kind, block in blocks if kind == "python")
+    commands = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
+
+    said = world.python(code, tmp_path)
+
+    assert re.search(r"^time      about \d+ s of training, at 0\.\d+ s a step as here", said, re.M)
+    told = ""
+    for line in commands:
+        name, *arguments = shlex.split(line)
+        assert name == "trainyard"
+        if arguments[0] != "devnet":
+            done = world.run([*COMMAND, *arguments], tmp_path)
+            assert done.returncode == 0, done.stdout + done.stderr
+            told += done.stdout
+    assert "come out as claimed, bit by bit" in told
