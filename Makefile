@@ -16,13 +16,17 @@ CALLS ?= 1000000
 # More arguments for brownie's tests, such as ARGS="-k settle -x".
 ARGS ?=
 
-PYTHON_FILES := trainyard worker_agent scripts tests benchmarks examples
+# What is built of the page.
+PAGE := dapp/static/index.html
+PAGE_SOURCES := $(shell find dapp/web/src dapp/web/public -type f) $(addprefix dapp/web/,index.html package.json tsconfig.json vite.config.ts)
+
+PYTHON_FILES := trainyard worker_agent dapp scripts tests benchmarks examples
 
 ##@ Everything
 
 # What takes least comes first, so that most mistakes are found in minutes.
 .PHONY: test
-test: setup lint abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-content test-contracts test-engine test-market ## Set up, then run every check
+test: setup lint test-page abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-dapp test-content test-contracts test-engine test-market ## Set up, then run every check
 
 .PHONY: demo
 demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
@@ -35,7 +39,7 @@ demo-contracts: setup ## Walk a task and a cheat through the contracts alone, st
 ##@ Set-up
 
 .PHONY: setup
-setup: .venv/.linked ## Install all that the repository needs, inside it
+setup: .venv/.linked $(PAGE) ## Install all that the repository needs, inside it, and build the page
 
 .uv/.installed: locks/uv.txt
 	@command -v python3.11 >/dev/null || { \
@@ -64,16 +68,40 @@ node_modules/.installed: package-lock.json .npmrc
 	@npm ci --silent
 	@touch $@
 
+dapp/web/node_modules/.installed: dapp/web/package-lock.json dapp/web/.npmrc | node_modules/.installed
+	@echo "Installing Node packages of the page ..."
+	@cd dapp/web && npm ci --silent
+	@touch $@
+
+$(PAGE): dapp/web/node_modules/.installed $(PAGE_SOURCES)
+	@echo "Building the page ..."
+	@cd dapp/web && npm run --silent build -- --logLevel warn
+	@touch $@
+
+.PHONY: page
+page: $(PAGE) ## The page of the dapp, into dapp/static
+
 .venv/.linked: .venv/.installed node_modules/.installed scripts/toolchain/link.py scripts/toolchain/trainyard_toolchain.py package.json
 	@$(PYTHON) scripts/toolchain/link.py
 	@touch $@
 
+# A package of the distribution, if the command $(1) fails: installed for root on Debian, and else asked for.
+debian = $(1) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  echo "Installing $(2) ..." && export DEBIAN_FRONTEND=noninteractive && \
+	  { apt-get install -y -qq $(2) >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $(2) >/dev/null; }; }; } || { \
+	  echo "$(2) is missing. Install it (Debian: apt-get install $(2))." >&2; exit 1; }
+
 .PHONY: sandbox
 sandbox: ## Bubblewrap, in which the code of strangers runs
-	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  echo "Installing bubblewrap ..." && export DEBIAN_FRONTEND=noninteractive && \
-	  { apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }; }; } || { \
-	  echo "bubblewrap is missing. Install it (Debian: apt-get install bubblewrap)." >&2; exit 1; }
+	@$(call debian,command -v bwrap,bubblewrap)
+
+.PHONY: chromium
+chromium: ## Debian's Chromium, for the tests of the page
+	@$(call debian,command -v chromium,chromium)
+
+.PHONY: postgresql
+postgresql: ## PostgreSQL, on which the dapp's tests run as well as on SQLite
+	@$(call debian,ls /usr/lib/postgresql/*/bin/initdb,postgresql)
 
 .PHONY: lock
 lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
@@ -81,13 +109,16 @@ lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 	@rm -rf build/npm-lock && mkdir -p build/npm-lock && cp package.json .npmrc build/npm-lock
 	@cd build/npm-lock && npm install --silent --package-lock-only
 	@$(PYTHON) -m scripts.strip_npm_lock build/npm-lock/package-lock.json package-lock.json
+	@rm -rf build/page-lock && mkdir -p build/page-lock && cp dapp/web/package.json dapp/web/.npmrc build/page-lock
+	@cd build/page-lock && npm install --silent --package-lock-only
+	@$(PYTHON) -m scripts.strip_npm_lock build/page-lock/package-lock.json dapp/web/package-lock.json
 	@$(UV) pip compile --quiet --upgrade $(COMPILE_FLAGS) --group dev pyproject.toml -o locks/dev.txt
 	@$(UV) pip compile --quiet $(COMPILE_FLAGS) -c locks/dev.txt pyproject.toml -o locks/runtime.txt
 COMPILE_FLAGS := --universal --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed
-	@rm -rf .uv .venv node_modules build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf .uv .venv node_modules dapp/web/node_modules dapp/static build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 ##@ Checks
 
@@ -134,9 +165,24 @@ test-market: setup sandbox ## Whole markets: chain, content, agents as processes
 test-long: setup sandbox ## The market tests that take minutes each: workers killed in every phase, full disks, deep reorgs
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m long -n 2 --dist loadfile $(ARGS)
 
+.PHONY: test-dapp
+test-dapp: setup sandbox postgresql ## The dapp's server: index and API on SQLite and PostgreSQL, abuse, a whole task
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/dapp -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow
-	@$(BIN)/pytest $(PYTEST_FLAGS) tests/engine -n 2 $(ARGS)
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/engine -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: test-page
+test-page: page ## The page: types, style, what it computes by itself, and its weight
+	@cd dapp/web && npm run --silent typecheck
+	@cd dapp/web && npm run --silent lint
+	@cd dapp/web && npm run --silent test
+	@cd dapp/web && npm run --silent weigh
+
+.PHONY: test-browser
+test-browser: setup sandbox chromium ## The page in Chromium, with a wallet, on a whole market; screenshots into build/screenshots
+	@node --test --test-concurrency=1 --test-reporter=spec tests/browser/*.test.mjs
 
 .PHONY: leaks
 leaks: setup ## The plugin's own code under AddressSanitizer, ThreadSanitizer and valgrind
@@ -178,6 +224,10 @@ size: setup ## Contract sizes and what is left below the limits
 abi: setup ## Export ABI and bytecode into the Python package
 	@$(PYTHON) -m scripts.export_abi
 
+.PHONY: types
+types: setup ## Write the API's types for the page, from the server's schemas
+	@$(PYTHON) -m scripts.page_types
+
 .PHONY: abi-check
 abi-check: setup
 	@$(PYTHON) -m scripts.export_abi --check
@@ -209,6 +259,10 @@ bench-engine: setup ## Training with a trace beside Keras' own, and two workers 
 .PHONY: bench-market
 bench-market: setup sandbox ## What a market costs beside its training, and fifty agents at once
 	@$(PYTHON) -m benchmarks.market
+
+.PHONY: bench-dapp
+bench-dapp: setup ## What the dapp's one process bears, and the page's weight
+	@$(PYTHON) -m benchmarks.dapp
 
 .PHONY: bench-gauntlet
 bench-gauntlet: setup sandbox ## How surely each cheat is caught, beside the theory
