@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -111,7 +112,7 @@ def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "a
     titles = {number: f"task {number}" for number in numbers}
     with shown("predictions", len(titles), verbose) as show:
         book = wait_for(market, titles, show)
-        _require_settled(book, numbers, titles)
+        _require_settled(book, numbers)
         return np.concatenate([_collected(market, book, number) for number in numbers])
 
 
@@ -312,13 +313,15 @@ def _posted(market: Market, part: _Part, before: Sequence[int], show: Show) -> i
     return number
 
 
-def _require_settled(book: Book, numbers: Sequence[int], titles: Mapping[int, str]) -> None:
+def _require_settled(
+    book: Book, numbers: Sequence[int], titles: Mapping[int, str] = MappingProxyType({})
+) -> None:
     failed: dict[int, str] = {}
     for number in numbers:
         try:
             require_settled(number, book.tasks[number])
         except TaskFailedError as error:
-            failed[number] = f"{titles[number]}: {error}"
+            failed[number] = f"{titles[number]}: {error}" if number in titles else str(error)
     if failed:
         raise SlicesFailedError(numbers, failed)
 

@@ -65,12 +65,12 @@ def _elements(x: Any) -> Iterable[Any]:
         cardinality: Any = getattr(x, "cardinality", None)
         if cardinality is not None and int(cardinality()) == INFINITE:
             raise RefusedError("x: the data set has no end; cut it with dataset.take(count)")
-        elements: Iterator[Any] = x.as_numpy_iterator()
-        return elements
+        return x.as_numpy_iterator()
     if hasattr(x, "__getitem__") and hasattr(x, "__len__"):
         return (x[number] for number in range(len(x)))
     if hasattr(x, "__iter__") and hasattr(x, "__len__"):
-        return iter(x)
+        batches: Iterable[Any] = x
+        return batches
     if isinstance(x, Iterator):
         raise RefusedError(
             "x is a generator without a length, of which nobody knows where it ends: make it a "
