@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from trainyard.sdk.predicting import PredictWishes
     from trainyard.sdk.quoting import Quote
 
+# That a script may leave behind: its arrays.
+_SCRIPT_BYTES = 2 << 30
+
 
 def sandbox() -> "Confinement":
     """Bubblewrap, as an agent has it; an error that says how to get it where there is none."""
@@ -27,6 +30,14 @@ def sandbox() -> "Confinement":
     from worker_agent.sandbox import Sandbox
 
     return Sandbox(Limits(wall_s=600.0))
+
+
+def script_sandbox(seconds: float) -> "Confinement":
+    """The same for a file of Python of one's own or a stranger's, for so long and no longer."""
+    from worker_agent.limits import Limits
+    from worker_agent.sandbox import Sandbox
+
+    return Sandbox(Limits(wall_s=seconds, disk_bytes=_SCRIPT_BYTES))
 
 
 def connect(where: str | None = None, **given: Any) -> Market:

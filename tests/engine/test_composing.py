@@ -125,3 +125,12 @@ def test_more_workers_train_in_sync_or_in_rounds(content: Content) -> None:
 
     assert both.training.mode == "sync"
     assert compose(content, model(), X, Y, rounds).training.rounds is not None
+
+
+def test_epochs_end_with_segments_where_they_can(content: Content) -> None:
+    """240 steps would be segments of five; an epoch has six."""
+    manifest = compose(content, model(), X, Y, Shape(epochs=40, batch_size=10))
+    odd = compose(content, model(), X, Y, Shape(epochs=40, batch_size=11))
+
+    assert manifest.training.steps_per_segment == 6
+    assert odd.training.steps_per_segment == 5

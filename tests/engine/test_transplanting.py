@@ -1,5 +1,6 @@
 """Weights of somebody's model in a state of its manifest, and a state back in the model."""
 
+import json
 from typing import Any
 
 import keras
@@ -124,6 +125,31 @@ def test_a_state_comes_back_with_each_slot_at_its_variable(make: Any, optimizer:
     assert moved >= 1
     [count] = [one for name, one in slots.items() if name.endswith(".iteration")]
     assert int(model.optimizer.iterations) == int(count)
+
+
+def test_after_rounds_the_optimizer_is_a_fresh_one() -> None:
+    """Each worker has an optimiser of its own there, and the state of the run has none."""
+    model, plain = compiled(sequential, keras.optimizers.Adam(0.01))
+    document = json.loads(plain.canonical)
+    document["training"] |= {"mode": "rounds", "workers": 2, "rounds": {"local_steps": 2}}
+    del document["training"]["steps_per_segment"]
+    manifest = Manifest.of(document)
+    state = disturbed(manifest)
+    merged = State({n: one for n, one in state.tensors.items() if not n.startswith(OPTIMIZER)})
+    restore(model, plain, disturbed(plain))
+    assert int(model.optimizer.iterations) > 0
+
+    restore(model, manifest, merged)
+
+    assert int(model.optimizer.iterations) == 0
+    assert all(not one.numpy().any() for one in model.optimizer._momentums)
+    for kernel in (
+        model.get_layer("out").kernel,
+        compiled_model(manifest, merged).layers[-1].kernel,
+    ):
+        np.testing.assert_array_equal(kernel, state.tensors["weights/out/kernel"])
+    with pytest.raises(StateError, match="the state has no optimizer/"):
+        restore(model, plain, merged)
 
 
 def test_layers_are_known_by_their_order_where_their_names_are_others() -> None:

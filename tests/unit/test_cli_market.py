@@ -1,6 +1,7 @@
 """The commands of a requester, as far as they need no chain."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,60 @@ def test_wrong_uses_are_told_before_anything_is_asked(home: Path) -> None:
     code, said = run("verify", wrong)
     assert code == 1
     assert "no receipt of trainyard.fit: chain_id: Field required" in said["error"]
+
+
+COMMANDS = [
+    *("quote", "post", "tasks", "task", "watch", "logs", "cancel", "fetch", "verify", "explain"),
+    *("account new", "account import", "account balance", "account withdraw"),
+    *("config show", "config set", "config remove"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_a_requester_has_an_example_of_itself_and_json(command: str) -> None:
+    outcome = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"})
+
+    assert outcome.exit_code == 0
+    text = " ".join(outcome.stdout.split())
+    assert re.search(rf"Examples?: .*'trainyard {command}\b", text), text
+    assert "--json" in text
+
+
+def test_the_shell_can_be_taught_to_complete() -> None:
+    outcome = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="trainyard")
+
+    assert outcome.exit_code == 0
+    assert "_TRAINYARD_COMPLETE" in outcome.stdout
+
+
+def test_what_cannot_be_posted_is_told_before_a_market_is_asked(home: Path) -> None:
+    model, script, manifest = (home / f"train.{kind}" for kind in ("keras", "py", "json"))
+    for path in (model, script, manifest, home / "train.txt"):
+        path.write_text("")
+
+    for wrong, why in (
+        ([home / "none.py"], "none.py: there is no such file"),
+        ([home / "train.txt"], "give a manifest (.json), a model (.keras) or a script (.py)"),
+        ([model], "a model needs --data"),
+        ([manifest, "--data", "x.npz"], "a manifest names its data itself"),
+        ([script, "--validation", "x.npz"], "with --validation give --data as well"),
+        ([script, "--file", home / "none.csv"], "none.csv: there is no such file"),
+        ([model, "--data", "x.npz", "--file", script], "--file is for what a script"),
+    ):
+        for command in ("post", "quote"):
+            code, said = run(command, *wrong)
+            assert (code, why in said["error"]) == (2, True), said
+
+
+def test_other_slips_are_told_with_what_to_do(home: Path) -> None:
+    for wrong, why in (
+        (("tasks", "--on", "nowhere"), "there is no profile 'nowhere'"),
+        (("explain", 7, "--on", "nowhere"), "there is no profile 'nowhere'"),
+        (("explain", 7, "--on", "a", "--folder", home), "name different markets"),
+        (("watch", 7, "--on", "http://127.0.0.1:1"), "Give market='0x…'"),
+        (("verify", home / "none.json"), "No such file"),
+        (("account", "import", home / "none.hex"), "No such file"),
+        (("config", "remove", "nowhere"), "there is no profile 'nowhere'"),
+    ):
+        code, said = run(*wrong)
+        assert (code in (1, 2), why in said["error"]) == (True, True), said

@@ -18,6 +18,7 @@ from trainyard.protocol.offering import (
     likely_cost,
     supplies_of,
     terms_for,
+    too_few,
     warnings_of,
 )
 
@@ -106,7 +107,7 @@ def test_the_fee_is_one_that_bonds_cover() -> None:
     found = terms(Wish(reward=100 * ETHER))
 
     assert PARAMS.referee_cost(found.audit_fee) <= PARAMS.seat_bond
-    assert warnings_of(found, Supply(CLASS, free=1, auditors=2), PARAMS) == []
+    assert warnings_of(found, Supply(CLASS, workers=3, free=1, auditors=2), PARAMS) == []
 
 
 @pytest.mark.parametrize("wish", [Wish(reward=1), Wish(audits=0), Wish(policy=Policy.SCORE)])
@@ -126,6 +127,17 @@ def test_warnings_name_what_is_missing() -> None:
         "without audits nobody checks t",
         "the reward is less than half o",
     ]
+
+
+def test_nobody_audits_what_it_trains() -> None:
+    found = terms(Wish(), mode="sync", workers=2)
+    three, four = (Supply(CLASS, workers=n, free=n, auditors=n) for n in (3, 4))
+
+    [said] = warnings_of(found, three, PARAMS)
+
+    assert said.startswith("2 workers and 2 auditors are needed, all of them different, and 3 are")
+    assert warnings_of(found, four, PARAMS) == []
+    assert too_few(terms(Wish(policy=Policy.REPLICATE)), three) is None
 
 
 def test_detection_in_words() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainyard.cli.failing import WrongUseError, telling_failures
+from trainyard.cli.market import Site
 from trainyard.cli.output import Output
 
 if TYPE_CHECKING:
@@ -28,7 +29,14 @@ class _Market:
 
 
 def explain(
-    task: Annotated[int, typer.Argument(help="The task's number.", min=1)],
+    task: Annotated[int, typer.Argument(help="The task's number.", min=1, metavar="TASK")],
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="A profile of 'trainyard config', or 'devnet'; else the default profile, else the "
+            "devnet of this machine."
+        ),
+    ] = None,
     endpoint: Annotated[
         list[str] | None, typer.Option(help="A JSON-RPC endpoint of the chain; repeatable.")
     ] = None,
@@ -52,15 +60,20 @@ def explain(
 ) -> None:
     """Say what happened in a task, who must move next and by when, and what each can claim.
 
-    Without --endpoint, --market, --chain-id and --start-block, or --home, it is about the devnet
-    that runs on this machine.
+    A market that has no profile is named by --endpoint, --market, --chain-id and --start-block, or
+    is that of an agent's settings in --home.
+
+    Examples: 'trainyard explain 7', 'trainyard explain 7 --on sepolia --json'.
     """
     with telling_failures(as_json):
         given = (endpoint, market, chain_id, start_block)
-        if any(one is not None for one in given):
+        is_given = any(one is not None for one in given)
+        if sum((on is not None, is_given, home is not None, folder is not None)) > 1:
+            raise WrongUseError("--on, --endpoint, --home and --folder name different markets")
+        if is_given:
             place = _given(endpoint, market, chain_id, start_block, gateway or [])
         else:
-            place = _of_agent(home) if home is not None else _of_devnet(folder)
+            place = _of_agent(home) if home is not None else _of_profile(on, folder)
         document = _explained(place, task)
         Output(as_json).result(document, _lines(document))
 
@@ -82,12 +95,12 @@ def _given(
     return _Market(endpoint, chain_id, market, start_block, content)
 
 
-def _of_devnet(folder: Path | None) -> _Market:
-    from trainyard.devnet.devnet import Devnet
-    from trainyard.devnet.place import default_folder
-
-    net = Devnet.load((folder or default_folder()).expanduser().absolute())
-    return _Market([net.url], net.chain_id, net.market, net.start_block, net.content_settings)
+def _of_profile(on: str | None, folder: Path | None) -> _Market:
+    with Site(Output(False), on, folder, {}).open() as market:
+        place = market.place
+    return _Market(
+        list(place.endpoints), place.chain_id, place.market, place.start_block, place.content
+    )
 
 
 def _of_agent(home: Path) -> _Market:

@@ -1,4 +1,5 @@
-"""`trainyard quote` and `post`: a task from a manifest, or from a `.keras` file and data."""
+"""`trainyard quote` and `post`: a task from a manifest, from a `.keras` file and data, or from a
+file of Python that defines both."""
 
 import inspect
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from trainyard.cli.failing import WrongUseError
 from trainyard.cli.market import Site, at_market
 
 if TYPE_CHECKING:
-    from trainyard.protocol.manifest import Manifest
+    from trainyard.protocol.manifest import Manifest, Model
     from trainyard.sdk.market import Market
     from trainyard.sdk.posting import Offer
 
@@ -26,6 +27,8 @@ class _Wanted:
     data: str | None
     target: str | None
     validation: str | None
+    files: tuple[Path, ...]
+    script_s: int
     shape: dict[str, Any]
     verify: str | None
     budget: str | None
@@ -35,7 +38,12 @@ class _Wanted:
 
 def _wanted(
     source: Annotated[
-        Path, typer.Argument(help="A manifest (.json) or a model (.keras).", dir_okay=False)
+        Path,
+        typer.Argument(
+            help="A manifest (.json), a model (.keras), or a script (.py) that defines 'model' and "
+            "'data'.",
+            dir_okay=False,
+        ),
     ],
     data: Annotated[
         str | None, typer.Option(help="With a model: an .npz file, or the CID of a data set.")
@@ -46,6 +54,16 @@ def _wanted(
     validation: Annotated[
         str | None, typer.Option(help="With a model: data to validate with, as --data.")
     ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="With a script: a file that it reads, found beside it; repeatable.",
+            dir_okay=False,
+        ),
+    ] = None,
+    script_s: Annotated[
+        int, typer.Option(min=1, help="With a script: seconds that it may take to run.")
+    ] = 120,
     epochs: Annotated[int, typer.Option(min=1, help="With a model: passes over the data.")] = 1,
     batch: Annotated[
         int, typer.Option(min=1, help="With a model: records of one step, of all workers.")
@@ -75,7 +93,19 @@ def _wanted(
         "mode": mode,
         "seed": seed,
     }
-    return _Wanted(source, data, target, validation, shape, verify, budget, reward, deadline)
+    return _Wanted(
+        source,
+        data,
+        target,
+        validation,
+        tuple(file or ()),
+        script_s,
+        shape,
+        verify,
+        budget,
+        reward,
+        deadline,
+    )
 
 
 def _wanting(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,10 +138,12 @@ def quote(
     """Say what a task would cost and take, how surely a cheat is found, and the worst case.
 
     Nothing is paid. Examples: 'trainyard quote manifest.json',
-    'trainyard quote model.keras --data train.npz --epochs 5 --workers 2'.
+    'trainyard quote model.keras --data train.npz --epochs 5 --workers 2',
+    'trainyard quote train.py --epochs 5'.
     """
     from trainyard.sdk.quoting import quote_for
 
+    _check(wanted)
     with site.open() as market:
         found = quote_for(market, _offer(market, wanted), with_rehearsal=rehearse)
     site.output.result(found.document(), found.lines())
@@ -129,14 +161,16 @@ def post(
     """Post a task: its data into content, its escrow into the market. Prints its number.
 
     Without --yes it asks first, unless --budget says what may be spent. A model's training begins
-    with fresh weights; 'trainyard.fit' in Python goes on from those that it has.
+    with fresh weights; 'trainyard.fit' in Python goes on from those that it has. A script is run in
+    the sandbox: it has no network, no keys, and no files but itself and those of --file.
 
-    Examples: 'trainyard post manifest.json --yes',
+    Examples: 'trainyard post manifest.json --yes', 'trainyard post train.py --epochs 5',
     'trainyard post model.keras --data train.npz --epochs 5 --budget "0.5 ETH"'.
     """
     from trainyard.protocol.telling import amount
     from trainyard.sdk.posting import post as posted
 
+    _check(wanted)
     with site.open() as market:
         offer = _offer(market, wanted)
         cost = amount(offer.terms.escrow)
@@ -173,31 +207,97 @@ def _offer(market: "Market", wanted: _Wanted) -> "Offer":
     return offer
 
 
+def _check(wanted: _Wanted) -> None:
+    """What does not go together is told before anything is asked."""
+    for path in (wanted.source, *wanted.files):
+        if not path.is_file():
+            raise WrongUseError(f"{path}: there is no such file")
+    kind = wanted.source.suffix
+    if kind not in (".json", ".keras", ".py"):
+        raise WrongUseError(
+            f"{wanted.source}: give a manifest (.json), a model (.keras) or a script (.py)"
+        )
+    if kind == ".json" and (wanted.data is not None or wanted.validation is not None):
+        raise WrongUseError("a manifest names its data itself: leave --data out")
+    if kind == ".keras" and wanted.data is None:
+        raise WrongUseError("a model needs --data: an .npz file, or the CID of a data set")
+    if kind == ".py" and wanted.data is None and wanted.validation is not None:
+        raise WrongUseError(
+            "with --validation give --data as well; else the script's 'data' has both"
+        )
+    if kind != ".py" and wanted.files:
+        raise WrongUseError("--file is for what a script (.py) reads")
+
+
 def _manifest(market: "Market", wanted: _Wanted) -> "Manifest":
     from trainyard.protocol.manifest import Manifest
+    from trainyard.sdk.composing import Shape, compose_sections
 
     if wanted.source.suffix == ".json":
-        if wanted.data is not None or wanted.validation is not None:
-            raise WrongUseError("a manifest names its data itself: leave --data out")
         return Manifest.parse(wanted.source.read_bytes())
-    if wanted.source.suffix != ".keras":
-        raise WrongUseError(f"{wanted.source}: give a manifest (.json) or a model (.keras)")
-    if wanted.data is None:
-        raise WrongUseError("a model needs --data: an .npz file, or the CID of a data set")
-    from trainyard.sdk.composing import Shape, compose_sections
-    from trainyard.sdk.model_sections import arrays_of, sections_of
+    found = _of_script(wanted) if wanted.source.suffix == ".py" else _of_model(market, wanted)
+    shape = Shape(**wanted.shape)
+    return compose_sections(
+        market.content,
+        found.model,
+        found.training,
+        found.x,
+        found.y,
+        shape,
+        validation_data=found.validation,
+        sample_weight=found.weight,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Sections of a manifest, and data as `trainyard.fit` takes it."""
+
+    model: "Model"
+    training: dict[str, Any]
+    x: Any
+    y: Any
+    validation: Any = None
+    weight: Any = None
+
+
+def _of_model(market: "Market", wanted: _Wanted) -> _Found:
+    from trainyard.sdk.model_sections import sections_of
 
     model, training = sections_of(wanted.source, market.confinement())
+    return _with_data(wanted, model, training)
+
+
+def _of_script(wanted: _Wanted) -> _Found:
+    from trainyard.face import script_sandbox
+    from trainyard.sdk.scripts import script_of
+
+    script = script_of(
+        wanted.source,
+        script_sandbox(wanted.script_s),
+        files=wanted.files,
+        has_data=wanted.data is None,
+    )
+    train, tried = script.train, script.validation
+    if train is None:
+        return _with_data(wanted, script.model, script.training)
+    validation = None
+    if tried is not None:
+        weights = () if tried.weight is None else (tried.weight,)
+        validation = (tried.x, tried.y, *weights)
+    return _Found(script.model, script.training, train.x, train.y, validation, train.weight)
+
+
+def _with_data(wanted: _Wanted, model: "Model", training: dict[str, Any]) -> _Found:
+    """A model with the data of the command line."""
+    from trainyard.sdk.model_sections import arrays_of
 
     def read(given: str) -> tuple[Any, Any]:
         path = Path(given)
-        return (
-            arrays_of(path, model.inputs, wanted.target)
-            if path.exists()
-            else (given, wanted.target)
-        )
+        if path.exists():
+            return arrays_of(path, model.inputs, wanted.target)
+        return given, wanted.target
 
-    x, y = read(wanted.data)
+    x, y = read(wanted.data or "")
     tried = None if wanted.validation is None else read(wanted.validation)
-    shape = Shape(**wanted.shape)
-    return compose_sections(market.content, model, training, x, y, shape, validation_data=tried)
+    return _Found(model, training, x, y, tried)

@@ -220,12 +220,17 @@ def fetch(
 @at_market
 def verify(
     site: Site,
-    receipt: Annotated[Path, typer.Argument(help="A receipt's file.", dir_okay=False, exists=True)],
+    receipt: Annotated[Path, typer.Argument(help="A receipt's file.", dir_okay=False)],
     replay: Annotated[
-        int, typer.Option(min=0, max=1000, help="Compute so many segments again, in the sandbox.")
+        int,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Compute so many segments again, in the sandbox; in mode async, the score.",
+        ),
     ] = 0,
 ) -> None:
-    """Check a receipt again: signatures, transactions, the draw, the trace, the audits.
+    """Check a receipt again: signatures, transactions, the trace; audits, copies or scores.
 
     It takes an RPC endpoint and content, and believes nothing that the receipt says. Exit code 4
     if anything is wrong, 5 if only bits differ on another class of machine.
@@ -244,10 +249,7 @@ def verify(
     site.output.result(
         {"right": is_right, "task": found.task, "checks": [asdict(one) for one in checks]},
         [
-            *(
-                f"{'ok   ' if one.is_right else 'WRONG'} {one.name}: {one.message}"
-                for one in checks
-            ),
+            *(f"{_mark(one.is_right)} {one.name}: {one.message}" for one in checks),
             "all of it is as the receipt says" if is_right else "the receipt is not to be believed",
         ],
     )

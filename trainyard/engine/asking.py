@@ -42,7 +42,7 @@ def ask_confined(
 def _document(line: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
-    except ValueError:
-        # Libraries talk to standard output, too.
+    except (ValueError, RecursionError):
+        # Libraries talk to standard output, too, and strangers may.
         return None
     return found if isinstance(found, dict) else None

@@ -29,9 +29,11 @@ def weights_of(model: Any, manifest: Manifest) -> State:
 
 
 def restore(model: Any, manifest: Manifest, state: State) -> None:
-    """Give `model` the weights of a state, and its optimiser that of the state, all in place."""
-    program = build(manifest)
-    assign(named_variables(program), state)
+    """Give `model` the weights of a state, and its optimiser that of the state, all in place.
+
+    After rounds there is no optimiser that all workers share: it is a fresh one then.
+    """
+    program = _program_of(manifest, state)
     for theirs, ours in _pairs(model, manifest, program):
         theirs.assign(ours.value)
     if getattr(model, "optimizer", None) is not None:
@@ -40,16 +42,27 @@ def restore(model: Any, manifest: Manifest, state: State) -> None:
 
 def compiled_model(manifest: Manifest, state: State) -> Any:
     """The model of a manifest with the weights of a state, as if it had been trained here."""
-    program = build(manifest)
-    training = manifest.training
-    model = program.model
+    return compiled_for(manifest, _program_of(manifest, state))
+
+
+def compiled_for(manifest: Manifest, program: Program) -> Any:
+    """The model of a program, compiled as the manifest says."""
+    training, model = manifest.training, program.model
     model.compile(
         optimizer=program.optimizer,
         loss=_made(keras.losses, training.loss),
         metrics=[_made(keras.metrics, one, name=one.title) for one in training.metrics],
     )
-    assign(named_variables(program), state)
     return model
+
+
+def _program_of(manifest: Manifest, state: State) -> Program:
+    """The program of a manifest with all that a state has of it."""
+    program = build(manifest)
+    # In rounds each worker has an optimiser of its own, which is in its leaves.
+    is_shared = manifest.training.rounds is None
+    assign(named_variables(program), state, "" if is_shared else WEIGHTS)
+    return program
 
 
 def _made(module: Any, section: Any, **more: Any) -> Any:

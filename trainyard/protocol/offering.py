@@ -227,6 +227,8 @@ def warnings_of(terms: Terms, supply: Supply, params: Params) -> list[str]:
         )
     if terms.audits and supply.auditors < terms.audits:
         found.append(f"only {counted(supply.auditors, 'auditor')} can be drawn in this class")
+    elif (missing := too_few(terms, supply)) is not None:
+        found.append(missing)
     if terms.policy is Policy.AUDIT and not terms.audits:
         found.append("without audits nobody checks the work unless you challenge it yourself")
     if params.referee_cost(terms.audit_fee) > params.seat_bond:
@@ -234,6 +236,20 @@ def warnings_of(terms: Terms, supply: Supply, params: Params) -> list[str]:
     if supply.median_reward and terms.reward < supply.median_reward // 2:
         found.append("the reward is less than half of what this class is usually paid")
     return found
+
+
+def too_few(terms: Terms, supply: Supply) -> str | None:
+    """Why a task would end without a result though the market takes it; None if it would not.
+
+    Nobody is drawn to check what it trained itself, so workers and auditors are different people.
+    """
+    needed = terms.slots + terms.min_audits
+    if not terms.min_audits or supply.workers >= needed:
+        return None
+    return (
+        f"{counted(terms.slots, 'worker')} and {counted(terms.min_audits, 'auditor')} are needed, "
+        f"all of them different, and {supply.workers} are registered in this class"
+    )
 
 
 def _fee(params: Params, reward: int) -> int:

@@ -17,6 +17,7 @@ from trainyard.sdk.records import Records, records_of
 
 # So that two audits recompute a twenty-fifth of the work.
 _SEGMENTS = 50
+_LONGEST = 1_000_000
 # Keras' own, of which no worker would hear, and what to do instead.
 _CALLBACKS = {
     "LearningRateScheduler": "give the optimizer a schedule of keras.optimizers.schedules",
@@ -81,9 +82,10 @@ def compose_sections(
     shape: Shape,
     *,
     validation_data: Any = None,
+    sample_weight: Any = None,
 ) -> Manifest:
     """The same of a model that is a section already; training begins with fresh weights."""
-    train = records_of(content, model.inputs, x, y)
+    train = records_of(content, model.inputs, x, y, sample_weight)
     validation = _validation(content, model, validation_data, shape)
     return Manifest.of(_added(content, _Draft(model, training, shape, None), train, validation))
 
@@ -134,10 +136,19 @@ class _Draft:
         return {"version": 1, "model": model, "data": {"train": train}, "training": training}
 
     def _length(self, records: int) -> int:
-        """Steps of a segment: as many as make the usual number of segments."""
+        """Steps of a segment: as many as make about the usual number of segments.
+
+        Such that epochs end with segments, if they can: their states are then in the trace.
+        """
         shape = self.shape
         steps = -(-shape.epochs * records // max(1, shape.batch_size))
-        return min(max(1, -(-steps // _SEGMENTS)), 1_000_000)
+        length = min(max(1, -(-steps // _SEGMENTS)), _LONGEST)
+        epoch, rest = divmod(records, max(1, shape.batch_size))
+        if rest or shape.validation_split is not None:
+            return length
+        near = (one for one in range(length, 2 * length) if epoch % one == 0)
+        near_below = (one for one in range(length, length // 2, -1) if epoch % one == 0)
+        return min(next(near, None) or next(near_below, length), _LONGEST)
 
 
 def stopping_of(callbacks: Iterable[Any]) -> dict[str, Any] | None:

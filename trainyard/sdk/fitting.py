@@ -10,18 +10,18 @@ from trainyard.engine.counting import Counters
 from trainyard.engine.state import State
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.offering import Wish
-from trainyard.protocol.telling import amount
 from trainyard.sdk.collecting import collect
 from trainyard.sdk.composing import Shape, compose
+from trainyard.sdk.concluding import conclusion
 from trainyard.sdk.epochs import Epochs
 from trainyard.sdk.errors import DetachedError, RefusedError
 from trainyard.sdk.following import Following, require_settled
 from trainyard.sdk.histories import Calls, History
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_budget, offer_for, post
-from trainyard.sdk.receipts import Receipt
 from trainyard.sdk.results import manifest_of, signed_receipt
-from trainyard.sdk.showing import Show, Verbose, shown
+from trainyard.sdk.showing import Verbose, shown
+from trainyard.sdk.trying import tried_here
 from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
 
 
@@ -158,7 +158,7 @@ def _follow(
 
     plan = manifest.plan
     target = model if model is not None else build_model(manifest.model, manifest.training.seed)
-    epochs = Epochs(plan, manifest.training.watched)
+    epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
     history = History(number)
     following = Following(market, number)
     try:
@@ -177,8 +177,9 @@ def _follow(
             history.close_with(signed_receipt(market, number, state.hash))
             steps = Counters.of(state).step
             show.steps(steps, {})
-            calls.finish(steps, _tried_here(history.model, wishes))
-            _conclude(show, history.receipt, run.result_cid)
+            untried = epochs.untried(steps)
+            calls.finish(steps, tried_here(market, manifest, run, state, untried, show))
+            show.say(conclusion(number, following.book.tasks[number], run.result_cid))
     except KeyboardInterrupt:
         raise DetachedError(number) from None
     finally:
@@ -196,24 +197,3 @@ def _take_over(history: History, manifest: Manifest, model: Any, state: State) -
     restore(model, manifest, state)
     history.set_model(model)
     model.history = history
-
-
-def _tried_here(model: Any, wishes: Wishes) -> dict[str, float]:
-    """Figures of the verified weights on the validation data, where that is at hand as arrays.
-
-    Other data is not read a second time: it may be as large as it likes.
-    """
-    given = wishes.get("validation_data")
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3) or isinstance(given[0], str):
-        return {}
-    found = model.evaluate(given[0], given[1], verbose=0, return_dict=True)
-    return {f"val_{name}": float(value) for name, value in found.items()}
-
-
-def _conclude(show: Show, receipt: Receipt, cid: str) -> None:
-    agreed = sum(one.answer == one.opened for one in receipt.audits)
-    checked = f"{agreed} of {len(receipt.audits)} audits agree" if receipt.audits else "no audits"
-    show.say(
-        f"task {receipt.task} is settled: {checked}, {amount(int(receipt.escrow_wei))} were "
-        f"locked; the result is {cid}"
-    )

@@ -3,7 +3,8 @@
 TensorFlow is needed for this: it is imported by whoever has a model.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -17,7 +18,8 @@ class History(keras.callbacks.History):  # type: ignore[misc]
     """Keras' own, with the number of the task and the receipt of what was trained and paid.
 
     Figures of epochs are what the workers told while they trained. Where nobody could be asked for
-    them (there is no page), only those are there that were computed here, on the verified weights.
+    them (there is no page), those of validation are computed here, on the verified states at the
+    ends of epochs; an epoch that ends within a segment has no such state, and NaN for a figure.
     """
 
     def __init__(self, task: int, receipt: Receipt | None = None) -> None:
@@ -69,14 +71,14 @@ class Calls:
         for told in self._epochs.take(points):
             self._tell(told)
 
-    def finish(self, steps: int, last: dict[str, float]) -> None:
-        """The end: what is left to tell, with figures of the last epoch that were computed here."""
+    def finish(self, steps: int, tried: Mapping[int, dict[str, float]]) -> None:
+        """The end: what is left to tell, with figures of validation that were computed here."""
         self.begin()
-        left = list(self._epochs.finish(steps))
-        for told in left:
-            is_last = told is left[-1]
-            if isinstance(told, EpochDone) and is_last:
-                told = EpochDone(told.epoch, {**last, **told.logs})
+        # So that lists of figures go on in step with the epochs.
+        unknown = dict.fromkeys((name for one in tried.values() for name in one), math.nan)
+        for told in self._epochs.finish(steps, tried):
+            if isinstance(told, EpochDone):
+                told = EpochDone(told.epoch, {**unknown, **told.logs})
             self._tell(told)
         self._list.on_train_end(self._last)
 

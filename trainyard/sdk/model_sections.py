@@ -17,6 +17,8 @@ from trainyard.protocol.manifest.model import Input
 from trainyard.sdk.errors import RefusedError
 
 _MODULE = "trainyard.engine.model_files"
+# What a compiled model says of its training; all else is the requester's to say.
+_TRAINING = ("optimizer", "loss", "metrics")
 _USUAL_TARGETS = ("y", "label", "labels", "target")
 
 
@@ -28,10 +30,17 @@ def sections_of(path: Path, confinement: Confinement) -> tuple[Model, dict[str, 
         source = folder / "model.keras"
         source.write_bytes(path.read_bytes())
         said = ask_confined(_MODULE, ReadJob(source=source), folder, confinement, readable=[source])
-    if not said.get("training"):
+    return checked_sections(path, said)
+
+
+def checked_sections(path: Path, said: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """What the engine found in a stranger's file, of which nothing but these sections is taken."""
+    training = said.get("training")
+    if not isinstance(training, dict):
         raise RefusedError(f"{path}: {said.get('note') or 'the model is not compiled'}")
+    kept = {name: training[name] for name in _TRAINING if name in training}
     try:
-        return Model.model_validate_json(json.dumps(said["model"])), said["training"]
+        return Model.model_validate_json(json.dumps(said["model"])), kept
     except (ValidationError, KeyError) as error:
         raise RefusedError(f"{path}: the engine found no model in it") from error
 

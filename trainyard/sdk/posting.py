@@ -10,11 +10,13 @@ from trainyard.protocol.market import Params, Terms
 from trainyard.protocol.offering import (
     DEVNET_WINDOWS,
     WINDOWS,
+    OfferError,
     Supply,
     Wish,
     best_supply,
     supplies_of,
     terms_for,
+    too_few,
 )
 from trainyard.protocol.telling import amount
 from trainyard.sdk.errors import NoMarketError, TooDearError
@@ -55,7 +57,21 @@ def offer_in(market: Market, book: Book, manifest: Manifest, wish: Wish) -> Offe
         )
     params = book.params[-1]
     windows = DEVNET_WINDOWS if market.place.is_devnet else WINDOWS
-    return Offer(manifest, terms_for(manifest, supply, params, wish, windows), supply, params)
+    terms = terms_for(manifest, supply, params, wish, windows)
+    _require_enough(terms, supply)
+    return Offer(manifest, terms, supply, params)
+
+
+def _require_enough(terms: Terms, supply: Supply) -> None:
+    missing = too_few(terms, supply)
+    # Where there are no auditors at all, the market itself says so.
+    if missing is None or supply.auditors < terms.min_audits:
+        return
+    raise OfferError(
+        f"{missing}, so it would be trained and then paid back: ask for fewer workers or audits "
+        f"(verify 'audit:{max(0, supply.workers - terms.slots)}'), or wait for more people; a "
+        f"devnet has more with 'trainyard devnet up --agents {terms.slots + terms.min_audits}'"
+    )
 
 
 def check_budget(terms: Terms, budget: int | None) -> None:

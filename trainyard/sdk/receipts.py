@@ -32,12 +32,16 @@ class _Part(BaseModel):
 
 
 class AuditLine(_Part):
-    """A drawn segment: who recomputed it, what it found, and what the workers had claimed."""
+    """A drawn segment: who recomputed it, what it found, and what the workers had claimed.
+
+    Where results are scored, what the member gave to each entry, in millionths.
+    """
 
     segment: Annotated[int, Field(ge=0)]
     member: _Address
     answer: _Hex32
     opened: _Hex32
+    scores: tuple[Annotated[int, Field(ge=0)], ...] = ()
 
 
 class DisputeLine(_Part):
@@ -165,6 +169,7 @@ def receipt_of(
                 member=seat.member,
                 answer=_hex(seat.answer),
                 opened=_hex(seat.opened),
+                scores=seat.scores,
             )
             for seat in task.own_panel.seats
         ),

@@ -15,14 +15,18 @@ from trainyard.chain.reading import Reading
 from trainyard.chain.signed import ForgedTransactionError, sender_of
 from trainyard.content.names import ContentPath
 from trainyard.engine.claims import ClaimedRun, open_claimed
+from trainyard.engine.rescoring import audit_score_of_result
 from trainyard.engine.results import Asked, audit_result
+from trainyard.engine.scoring import is_scored
 from trainyard.engine.state import State
 from trainyard.protocol.draws import auditable, draw_segments, panel_seed
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import OWN_PANEL, DisputeState, Policy, SeatState
+from trainyard.protocol.results import points
 from trainyard.protocol.telling import counted, task_of
 from trainyard.sdk.collecting import claim_of
+from trainyard.sdk.concluding import copies_of, how_checked, score_of, target_of
 from trainyard.sdk.market import Market
 from trainyard.sdk.receipts import Receipt, receipt_of
 
@@ -39,7 +43,8 @@ class Check:
 
 def verify(market: Market, receipt: Receipt, *, replay: int = 0) -> Iterator[Check]:
     """All checks, one after the other; those that need what an earlier one did not find are left
-    out. With `replay`, so many segments drawn here are computed again in the sandbox."""
+    out. With `replay`, so many segments drawn here are computed again in the sandbox; of a run
+    that cannot be replayed, its score."""
     yield _signature(receipt)
     yield from _place(market, receipt)
     reading = market.read()
@@ -65,7 +70,13 @@ def verify(market: Market, receipt: Receipt, *, replay: int = 0) -> Iterator[Che
         yield _trace(run, task, receipt)
         if task.terms.policy is Policy.AUDIT:
             yield _audits(run, task)
-        if replay:
+        elif task.terms.policy is Policy.REPLICATE:
+            yield _copies(task)
+        else:
+            yield _scores(task)
+        if replay and is_scored(run.published.manifest):
+            yield _score_again(market, run, task, folder)
+        elif replay:
             yield _replay(market, run, replay, folder)
 
 
@@ -193,6 +204,44 @@ def _audits(run: ClaimedRun, task: Task) -> Check:
     count = len(task.own_panel.seats)
     is_enough = agreed >= min(task.terms.min_audits, count)
     return Check("audits", is_enough, f"{agreed} of {counted(count, 'audit')} agree")
+
+
+def _copies(task: Task) -> Check:
+    """Whoever replicates commits to its claim before it sees another one."""
+    count, quorum = copies_of(task), task.terms.quorum
+    return Check("copies", count >= quorum, f"{how_checked(task)}; {quorum} have to")
+
+
+def _scores(task: Task) -> Check:
+    """What evaluators committed to blind and then revealed; the median of it is what counts."""
+    score = score_of(task)
+    if score is None:
+        return Check("scores", False, "nobody has revealed a score")
+    return Check("scores", score >= target_of(task), how_checked(task))
+
+
+def _score_again(market: Market, run: ClaimedRun, task: Task, folder: Path) -> Check:
+    """The figures of the last state, computed again on this machine."""
+    asked = Asked(run.result.manifest, run.result.root)
+    try:
+        found = audit_score_of_result(
+            market.content,
+            ContentPath.parse(run.result.run),
+            asked,
+            folder,
+            confinement=market.confinement(),
+        )
+    except TrainyardError as error:
+        return Check("replay", False, f"the score cannot be computed here: {error}")
+    if found.found is None:
+        return Check("replay", False, f"the last state has no score: {found.reason}")
+    figures = found.found.figures
+    score = points(figures.loss, figures.metrics)
+    if found.agrees and score >= task.terms.target:
+        return Check("replay", True, "the score comes out as claimed, bit by bit")
+    if found.is_credible and score >= task.terms.target:
+        return Check("replay", True, "the score comes out as claimed, as near as machines are")
+    return Check("replay", False, f"the score comes out otherwise: {score / 1_000_000:g}")
 
 
 def _replay(market: Market, run: ClaimedRun, count: int, folder: Path) -> Check:
