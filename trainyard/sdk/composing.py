@@ -33,6 +33,8 @@ class Shape:
     """How a model is to be trained, apart from the money."""
 
     epochs: int = 1
+    # Where it is said, training ends after so many steps, and epochs do not count.
+    steps: int | None = None
     batch_size: int = 32
     workers: int = 1
     mode: str | None = None
@@ -112,7 +114,7 @@ class _Draft:
             "workers": shape.workers,
             "threads": shape.threads,
             "batch": shape.batch_size,
-            "until": {"epochs": shape.epochs},
+            "until": {"epochs": shape.epochs} if shape.steps is None else {"steps": shape.steps},
             "seed": shape.seed,
             **self.training,
         }
@@ -136,7 +138,7 @@ class _Draft:
     def _length(self, records: int) -> int:
         """Steps of a segment: as many as make the usual number of segments."""
         shape = self.shape
-        steps = -(-shape.epochs * records // max(1, shape.batch_size))
+        steps = shape.steps or -(-shape.epochs * records // max(1, shape.batch_size))
         return min(max(1, -(-steps // _SEGMENTS)), 1_000_000)
 
 
