@@ -26,7 +26,7 @@ PYTHON_FILES := trainyard worker_agent dapp scripts tests benchmarks examples
 
 # What takes least comes first, so that most mistakes are found in minutes.
 .PHONY: test
-test: setup lint test-page abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-dapp test-content test-contracts test-engine test-market ## Set up, then run every check
+test: setup lint test-page abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-dapp test-spark test-content test-contracts test-engine test-market ## Set up, then run every check
 
 .PHONY: demo
 demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
@@ -103,6 +103,10 @@ chromium: ## Debian's Chromium, for the tests of the page
 postgresql: ## PostgreSQL, on which the dapp's tests run as well as on SQLite
 	@$(call debian,ls /usr/lib/postgresql/*/bin/initdb,postgresql)
 
+.PHONY: java
+java: ## Java 17 or newer, on which Spark runs
+	@$(call debian,java --version,default-jre-headless)
+
 .PHONY: lock
 lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 # Away from node_modules, from which npm would take packages over without their hashes.
@@ -168,6 +172,10 @@ test-long: setup sandbox ## The market tests that take minutes each: workers kil
 .PHONY: test-dapp
 test-dapp: setup sandbox postgresql ## The dapp's server: index and API on SQLite and PostgreSQL, abuse, a whole task
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/dapp -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: test-spark
+test-spark: setup sandbox java ## Data sets from Spark, and training on a market with them
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/spark $(ARGS)
 
 .PHONY: test-engine
 test-engine: setup ## The training engine with real TensorFlow

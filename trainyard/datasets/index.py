@@ -40,7 +40,8 @@ class Index(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["trainyard shards 1"] = FORMAT
-    seed: Annotated[int, Field(ge=0)]
+    # By which the records were dealt; None where they stand in the order in which they came.
+    seed: Annotated[int, Field(ge=0)] | None
     records: Annotated[int, Field(ge=1)]
     features: Annotated[tuple[Feature, ...], Field(min_length=1)]
     shards: Annotated[tuple[Shard, ...], Field(min_length=1, max_length=MOST_SHARDS)]

@@ -118,6 +118,8 @@ class ShardedDataset:
                 f"{self.path} says it has {len(self)} records; origins are computed for {most} at "
                 "most, give `most` for more"
             )
+        if self.index.seed is None:
+            return np.arange(len(self), dtype=np.int64)
         return permutation(len(self), self.index.seed)
 
     def _extent(self, number: int, place: int) -> tuple[int, int]:

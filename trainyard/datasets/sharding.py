@@ -100,7 +100,7 @@ def _write(
         shard = Shard(name=shard_name(number, shards), records=len(places), bytes=data.size)
         described.append(shard)
         files.append((shard.name, data))
-        offsets.append((shard.offsets_name, build_file(BytesIO(_little_endian(ends)), put)))
+        offsets.append((shard.offsets_name, build_file(BytesIO(little_endian(ends)), put)))
     index = Index(
         seed=seed,
         records=len(records),
@@ -119,7 +119,8 @@ def _framed(records: Recorded, places: npt.NDArray[Any], ends: "array[int]") -> 
         yield framed
 
 
-def _little_endian(numbers: "array[int]") -> bytes:
+def little_endian(numbers: "array[int]") -> bytes:
+    """The bytes of a shard's offsets."""
     if byteorder != "little":
         numbers.byteswap()
     return numbers.tobytes()

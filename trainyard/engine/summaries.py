@@ -8,7 +8,7 @@ import math
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainyard.datasets.tfrecord import frame
@@ -29,7 +29,11 @@ class Summaries:
         self._path = folder / f"events.out.tfevents.{number}.trainyard"
 
     def write(self, entry: Entry) -> None:
-        data = b"".join(frame(_scalar(*one)) for one in _scalars(entry))
+        self.add(_scalars(entry))
+
+    def add(self, scalars: Iterable[tuple[int, str, float]]) -> None:
+        """Step, name and value of each."""
+        data = b"".join(frame(_scalar(*one)) for one in scalars)
         if not data:
             return
         if not self._path.exists():

@@ -34,6 +34,8 @@ class Shape:
     """How a model is to be trained, apart from the money."""
 
     epochs: int = 1
+    # Where it is said, training ends after so many steps, and epochs do not count.
+    steps: int | None = None
     batch_size: int = 32
     workers: int = 1
     mode: str | None = None
@@ -114,7 +116,7 @@ class _Draft:
             "workers": shape.workers,
             "threads": shape.threads,
             "batch": shape.batch_size,
-            "until": {"epochs": shape.epochs},
+            "until": {"epochs": shape.epochs} if shape.steps is None else {"steps": shape.steps},
             "seed": shape.seed,
             **self.training,
         }
@@ -141,7 +143,7 @@ class _Draft:
         Such that epochs end with segments, if they can: their states are then in the trace.
         """
         shape = self.shape
-        steps = -(-shape.epochs * records // max(1, shape.batch_size))
+        steps = shape.steps or -(-shape.epochs * records // max(1, shape.batch_size))
         length = min(max(1, -(-steps // _SEGMENTS)), _LONGEST)
         epoch, rest = divmod(records, max(1, shape.batch_size))
         if rest or shape.validation_split is not None:

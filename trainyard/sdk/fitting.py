@@ -32,6 +32,8 @@ class Wishes(TypedDict, total=False):
     validation_data: Any
     validation_split: float
     epochs: int
+    # Instead of epochs: after so many steps training ends.
+    steps: int
     # What all workers together take in one step.
     batch_size: int
     workers: int
@@ -56,7 +58,7 @@ class Wishes(TypedDict, total=False):
 
 
 _SHAPE = (
-    *("epochs", "batch_size", "workers", "mode", "validation_split", "class_weight"),
+    *("epochs", "steps", "batch_size", "workers", "mode", "validation_split", "class_weight"),
     *("seed", "threads", "steps_per_segment"),
 )
 
@@ -69,6 +71,8 @@ def prepare(market: Market, model: Any, x: Any, y: Any, wishes: Wishes) -> Offer
             f"{', '.join(sorted(unknown))}: no such setting; there are "
             f"{', '.join(sorted(Wishes.__annotations__))}"
         )
+    if "epochs" in wishes and "steps" in wishes:
+        raise RefusedError("give either epochs or steps")
     given: dict[str, Any] = {name: wishes[name] for name in _SHAPE if name in wishes}  # type: ignore[literal-required]
     shape = Shape(**given)
     wish = _wish(wishes, shape.chosen_mode)
