@@ -6,11 +6,15 @@ TensorFlow is needed for this: it is imported by whoever has a model.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import keras
-
 from trainyard.sdk.epochs import BatchDone, EpochBegun, EpochDone, Epochs, Point, Told
+from trainyard.sdk.errors import NoTensorFlowError
 from trainyard.sdk.receipts import Receipt
 from trainyard.sdk.showing import Show, figures
+
+try:
+    import keras
+except ImportError as error:
+    raise NoTensorFlowError(error) from None
 
 
 class History(keras.callbacks.History):  # type: ignore[misc]
