@@ -26,7 +26,7 @@ PYTHON_FILES := trainyard worker_agent dapp scripts tests benchmarks examples
 
 # What takes least comes first, so that most mistakes are found in minutes.
 .PHONY: test
-test: setup lint test-page abi-check size snapshots-check test-unit test-chain slither coverage fuzz test-agent test-dapp test-spark test-content test-contracts test-engine test-market ## Set up, then run every check
+test: setup lint test-page abi-check size snapshots-check test-unit test-wheel test-chain slither coverage fuzz test-agent test-dapp test-spark test-content test-contracts test-engine test-market ## Set up, then run every check
 
 .PHONY: demo
 demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
@@ -143,6 +143,18 @@ format: setup ## Format the Python code
 test-unit: setup ## Unit tests
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit -n 2 $(ARGS)
 PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q
+
+.PHONY: wheel
+wheel: setup ## The package as a wheel, the page included, into dist
+	@$(PYTHON) -m hatchling build -t wheel
+
+.PHONY: test-wheel
+test-wheel: setup ## The wheel in an empty environment, and a clone whose page is not built
+	@$(BIN)/pytest $(PYTEST_FLAGS) tests/wheel $(ARGS)
+
+.PHONY: docs
+docs: setup ## Write the API reference from the docstrings
+	@$(PYTHON) -m scripts.api_reference
 
 .PHONY: kubo
 kubo: setup ## A current Kubo in the user's cache; built once a machine, with Go

@@ -1,48 +1,19 @@
-"""What docs/operations.md tells operators to type is there, and works as they would type it."""
+"""What docs/operations.md tells operators to type works as they would type it."""
 
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
-
-import pytest
-import typer
 
 import tests.quiet_web3  # noqa: F401
 from tests.market.command import Trainyard
-from trainyard.cli.app import app
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.devnet.agents import as_root
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 [LINES] = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-_FENCED = " ".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)).replace("\\\n", " ")
-COMMANDS = sorted(
-    {
-        " ".join(found.split())
-        for found in (
-            *re.findall(r"`(trainyard [^`]+)`", TEXT),
-            *re.findall(r"[$#] (trainyard [^\n]+)", _FENCED),
-        )
-    }
-)
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_command_and_its_options_are_there(line: str) -> None:
-    command: Any = typer.main.get_command(app)
-    for word in shlex.split(line)[1:]:
-        # Typer's groups are of a click of its own.
-        if hasattr(command, "get_command") and not word.startswith("-"):
-            found = command.get_command(typer.Context(command), word)
-            assert found is not None, f"{word} in {line}"
-            command = found
-        elif word.startswith("-"):
-            options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-            assert word in options, f"{word} in {line}"
 
 
 def test_new_operator_gets_a_worker_by_the_lines_of_the_guide(tmp_path: Path) -> None:

@@ -533,3 +533,7 @@ def test_the_tutorial_does_what_it_says(world: World, tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
             told += done.stdout
     assert "come out as claimed, bit by bit" in told
+
+
+# The examples and the how-to pages, on this module's market.
+from tests.market.example_tests import *  # noqa: E402, F403

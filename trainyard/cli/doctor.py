@@ -1,5 +1,6 @@
-"""`trainyard doctor`: what this machine is, and what it lacks to train or to audit."""
+"""`trainyard doctor`: what this machine is, and what it lacks to train, audit, work or pay."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,8 @@ from trainyard.cli.failing import ExitCode, telling_failures
 from trainyard.cli.output import Output, size_text
 
 if TYPE_CHECKING:
-    from trainyard.engine.checkup import Checkup
+    from trainyard.cli.equipment import Item
+    from trainyard.engine.checkup import Checkup, Problem
 
 
 def doctor(
@@ -25,20 +27,25 @@ def doctor(
 ) -> None:
     """Say of which environment class this machine is, and what is missing, each with its fix.
 
-    Exit code 1 if something is missing that training needs.
+    Exit code 1 if something is missing that training needs; the rest are notes.
     """
     with telling_failures(as_json):
+        from trainyard.cli.equipment import examine_equipment
         from trainyard.engine.checkup import examine
 
         output = Output(as_json)
         output.note("calibrating, which takes some seconds the first time")
-        found = examine(folder, fresh=fresh)
-        output.result(_document(found), _lines(found))
+        found, items = examine(folder, fresh=fresh), examine_equipment()
+        output.result(_document(found, items), _lines(found, items))
         if found.is_ill:
             raise typer.Exit(ExitCode.FAILED)
 
 
-def _document(found: "Checkup") -> dict[str, Any]:
+def _problems(found: "Checkup", items: "Sequence[Item]") -> "list[Problem]":
+    return [*found.problems, *(item.problem for item in items if item.problem is not None)]
+
+
+def _document(found: "Checkup", items: "Sequence[Item]") -> dict[str, Any]:
     known = found.environment_class
     return {
         "class": None if known is None else known.id,
@@ -56,13 +63,15 @@ def _document(found: "Checkup") -> dict[str, Any]:
         "free_disk_bytes": found.free_disk_bytes,
         "own_network": found.own_network,
         "kubo": None if found.kubo is None else str(found.kubo),
+        **{item.name: item.found for item in items},
         "problems": [
-            {"what": one.what, "fix": one.fix, "needed": one.needed} for one in found.problems
+            {"what": one.what, "fix": one.fix, "needed": one.needed}
+            for one in _problems(found, items)
         ],
     }
 
 
-def _lines(found: "Checkup") -> list[str]:
+def _lines(found: "Checkup", items: "Sequence[Item]") -> list[str]:
     shown: dict[str, str] = {}
     known = found.environment_class
     if known is not None:
@@ -76,9 +85,10 @@ def _lines(found: "Checkup") -> list[str]:
         "free disk": size_text(found.free_disk_bytes),
         "own network": "yes" if found.own_network else "no",
         "kubo": "none" if found.kubo is None else str(found.kubo),
+        **{item.name: item.found or "none" for item in items},
     }
     lines = [f"{name.replace('_', ' '):<20} {value}" for name, value in shown.items()]
     return lines + [
         f"{'PROBLEM' if problem.needed else 'note'}: {problem.what}; {problem.fix}"
-        for problem in found.problems
+        for problem in _problems(found, items)
     ]

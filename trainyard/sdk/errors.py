@@ -13,6 +13,16 @@ class NoAccountError(PermanentError):
     """Something costs money, and nobody's key is there to pay for it."""
 
 
+class NoTensorFlowError(PermanentError, ImportError):
+    """Models are Keras', and this installation has none."""
+
+    def __init__(self, why: ImportError) -> None:
+        super().__init__(
+            f"models need TensorFlow, which cannot be imported here ({why}): install it with "
+            "pip install 'trainyard[tf]', or pip install '.[tf]' in a clone"
+        )
+
+
 class RefusedError(PermanentError, ValueError):
     """Something that cannot be said in a manifest. No money has moved; the text says what to do."""
 

@@ -7,11 +7,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import keras
-
 from trainyard.sdk.epochs import BatchDone, EpochBegun, EpochDone, Epochs, Point, Told
+from trainyard.sdk.errors import NoTensorFlowError
 from trainyard.sdk.receipts import Receipt
 from trainyard.sdk.showing import Show, figures
+
+try:
+    import keras
+except ImportError as error:
+    raise NoTensorFlowError(error) from None
 
 
 class History(keras.callbacks.History):  # type: ignore[misc]

@@ -51,6 +51,12 @@ class DisputeLine(_Part):
 
 
 class Receipt(_Part):
+    """What was trained, checked and paid in one task, signed by who paid for it.
+
+    It proves nothing by itself: it names what `trainyard verify` looks up again, on chain and in
+    content.
+    """
+
     version: Literal[1] = 1
     chain_id: Annotated[int, Field(ge=1)]
     market: _Address

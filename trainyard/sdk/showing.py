@@ -1,9 +1,10 @@
 """What people see while a task runs: a bar in a terminal or a notebook, or lines."""
 
+import html
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -49,6 +50,38 @@ class _Bar(Lines):
         self._progress.update(self._task, completed=done, figures=figures(logs))
 
 
+class _Notebook:
+    """The browser's own bar, in an output that is replaced: Rich's would need widgets."""
+
+    def __init__(self, title: str, total: int) -> None:
+        from IPython import display
+
+        self._title, self._total = title, total
+        self._done, self._figures = 0, ""
+        self._lines: list[str] = []
+        # Text and types of its functions are those of the notebook's own version.
+        shown: Any = display
+        self._handle = shown.display(self._bundle(), raw=True, display_id=True)
+
+    def say(self, line: str) -> None:
+        self._lines.append(line)
+        self._handle.update(self._bundle(), raw=True)
+
+    def steps(self, done: int, logs: dict[str, float]) -> None:
+        self._done, self._figures = done, figures(logs)
+        self._handle.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        count = f"{self._done}/{self._total}  {self._figures}".strip()
+        bar = f'<progress value="{self._done}" max="{self._total}"></progress>'
+        lines = "\n".join(self._lines)
+        return {
+            "text/plain": f"{self._title}  {count}\n{lines}",
+            "text/html": f"<div>{html.escape(self._title)} {bar} {html.escape(count)}</div>"
+            f"<pre>{html.escape(lines)}</pre>",
+        }
+
+
 def figures(logs: dict[str, float]) -> str:
     return "  ".join(f"{name} {value:.4f}" for name, value in logs.items())
 
@@ -65,6 +98,9 @@ def shown(title: str, total: int, verbose: Verbose = "auto") -> Iterator[Show]:
         return
     if verbose == 0 or not is_seen:
         yield Silent()
+        return
+    if console.is_jupyter:
+        yield _Notebook(title, total)
         return
     columns = (
         TextColumn(title),
