@@ -107,6 +107,16 @@ postgresql: ## PostgreSQL, on which the dapp's tests run as well as on SQLite
 java: ## Java 17 or newer, on which Spark runs
 	@$(call debian,java --version,default-jre-headless)
 
+# Apart from all else, since it wants older packages; what is compared with it takes the same TensorFlow.
+.PHONY: flower
+flower: build/flower/.installed ## Flower, which a benchmark compares with, in an environment of its own
+
+build/flower/.installed: locks/flower.txt | .uv/.installed
+	@echo "Installing Flower ..."
+	@[ -x build/flower/bin/python ] || $(UV) venv --quiet --python python3.11 build/flower
+	@$(UV) pip sync --quiet --require-hashes --compile-bytecode --python build/flower/bin/python locks/flower.txt
+	@touch $@
+
 .PHONY: lock
 lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 # Away from node_modules, from which npm would take packages over without their hashes.
@@ -118,6 +128,7 @@ lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 	@$(PYTHON) -m scripts.strip_npm_lock build/page-lock/package-lock.json dapp/web/package-lock.json
 	@$(UV) pip compile --quiet --upgrade $(COMPILE_FLAGS) --group dev pyproject.toml -o locks/dev.txt
 	@$(UV) pip compile --quiet $(COMPILE_FLAGS) -c locks/dev.txt pyproject.toml -o locks/runtime.txt
+	@$(UV) pip compile --quiet $(COMPILE_FLAGS) --group flower -o locks/flower.txt
 COMPILE_FLAGS := --universal --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 .PHONY: clean
@@ -279,6 +290,10 @@ bench-engine: setup ## Training with a trace beside Keras' own, and two workers 
 .PHONY: bench-market
 bench-market: setup sandbox ## What a market costs beside its training, and fifty agents at once
 	@$(PYTHON) -m benchmarks.market
+
+.PHONY: bench-end-to-end
+bench-end-to-end: setup sandbox flower ## The market beside Keras, MultiWorkerMirroredStrategy and Flower, on MNIST and CIFAR-10
+	@$(PYTHON) -m benchmarks.end_to_end
 
 .PHONY: bench-dapp
 bench-dapp: setup ## What the dapp's one process bears, and the page's weight

@@ -1,0 +1,74 @@
+"""Flower: FedAvg over two clients, by its simulation, which has a process for each.
+
+    build/flower/bin/python -m benchmarks.end_to_end_flower JOB
+
+In an environment of its own, without anything of ours but the job.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from flwr.app import ArrayRecord, Context
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+from flwr.simulation import run_simulation
+
+from benchmarks.end_to_end_flower_client import JOB
+from benchmarks.end_to_end_flower_client import app as client
+from benchmarks.end_to_end_jobs import (
+    Job,
+    Outcome,
+    first_weights,
+    given_job,
+    load_weights,
+    save_weights,
+    weights_file,
+)
+
+_OBJECT_STORE_BYTES = 256 << 20
+
+
+def main() -> None:
+    job = given_job()
+    os.environ[JOB] = str(Path(sys.argv[1]).absolute())
+    first = ArrayRecord(load_weights(first_weights(job.model)))
+    done: dict[str, Any] = {}
+
+    def serve(grid: Grid, context: Context) -> None:
+        # Nobody evaluates in between, here as elsewhere.
+        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=job.workers)
+        done["result"] = strategy.start(grid, first, num_rounds=job.rounds)
+        done["at"] = time.perf_counter()
+
+    server = ServerApp()
+    server.main()(serve)
+    began = time.perf_counter()
+    run_simulation(server, client, num_supernodes=job.workers, backend_config=_backend(job))
+    result = done["result"]
+    told = list(result.train_metrics_clientapp.values())
+    if len(told) != job.rounds:
+        raise SystemExit(f"{len(told)} of {job.rounds} rounds came to an end")
+    save_weights(weights_file(job), result.arrays.to_numpy_ndarrays())
+    # A mean over clients that weigh alike.
+    sent = sum(int(one["sent-bytes"]) * job.workers for one in told)
+    Outcome(seconds=done["at"] - began, sent_bytes=sent).save(job)
+
+
+def _backend(job: Job) -> dict[str, dict[str, Any]]:
+    return {
+        "init_args": {
+            "num_cpus": job.workers,
+            "include_dashboard": False,
+            "object_store_memory": _OBJECT_STORE_BYTES,
+            "_node_ip_address": "127.0.0.1",
+            "_temp_dir": str(job.folder / "ray"),
+        },
+        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""What the end-to-end benchmark computes from what it measured, and how it counts."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.end_to_end_counting import Used, counted, tree_cpu_s
+from benchmarks.end_to_end_figures import (
+    COARSE,
+    FIT,
+    FLOWER,
+    REPLICATE,
+    ROUNDS,
+    SINGLE,
+    Line,
+    Row,
+    Scaling,
+    beside,
+    figures,
+)
+from benchmarks.end_to_end_jobs import Job, Outcome, load_weights, save_weights, weights_file
+from benchmarks.reporting import Figure, report
+
+_ROW = Row(net="net", way=FIT, goal=0.9, steps=1000, seconds=100.0, accuracy=0.95, cpu_s=200.0)
+
+
+def _rows() -> list[Row]:
+    """Training takes 10 CPU-s and 0.2 a step; an audit 4 and 0.25 a step of its segment."""
+    market = replace(_ROW, segments=50, seconds=116.0, steps_s=102.0)
+    return [
+        _ROW,
+        replace(_ROW, way=FLOWER, seconds=120.0, peer_bytes=4_000),
+        replace(market, way=SINGLE, training_cpu_s=210.0, checking_cpu_s=2 * (4 + 0.25 * 20)),
+        replace(
+            market,
+            way=COARSE,
+            steps=500,
+            segments=4,
+            training_cpu_s=110.0,
+            checking_cpu_s=2 * (4 + 0.25 * 125),
+        ),
+        replace(
+            market,
+            way=ROUNDS,
+            seconds=90.0,
+            peer_bytes=1_000,
+            content_bytes=5_000,
+            training_cpu_s=220.0,
+            checking_cpu_s=11.0,
+        ),
+        replace(market, way=REPLICATE, training_cpu_s=210.0, checking_cpu_s=420.0),
+    ]
+
+
+def _scaling(rows: list[Row]) -> Scaling:
+    return Scaling.of([row for row in rows if row.way in (SINGLE, COARSE)], audits=2)
+
+
+def test_a_line_goes_through_two_points_and_between_three() -> None:
+    assert Line.through([(1, 5), (3, 9)]) == Line(3, 2)
+    assert Line.through([(0, 0), (1, 3), (2, 0)]) == Line(1, 0)
+    with pytest.raises(ValueError, match="two points that lie apart"):
+        Line.through([(2, 5), (2, 9)])
+
+
+def test_the_share_of_audits_falls_to_their_part_of_the_segments() -> None:
+    scaling = _scaling(_rows())
+
+    assert scaling.training.fixed == pytest.approx(10)
+    assert scaling.training.each == pytest.approx(0.2)
+    assert scaling.audit.fixed == pytest.approx(4)
+    assert scaling.audit.each == pytest.approx(0.25)
+    # At 0.102 s a step, twenty minutes are some 11,765 steps.
+    steps = 1200 / 0.102
+    expected = 2 * (4 + 0.25 * steps / 50) / (10 + 0.2 * steps)
+    assert scaling.share(1200, segments=50, audits=2) == pytest.approx(expected)
+    endless = scaling.share(1e9, segments=50, audits=2)
+    assert endless == pytest.approx(2 / 50 * 0.25 / 0.2, rel=1e-3)
+
+
+def test_figures_are_met_or_missed_by_what_was_measured() -> None:
+    rows = _rows()
+    found = {one.name: one for one in figures(rows, [_scaling(rows)], segments=50, audits=2)}
+
+    assert found["market_over_fit_ratio"].value == pytest.approx(1.02)
+    assert found["fixed_cost_s"].value == pytest.approx(14)
+    assert found["rounds_over_flower_time"].value == pytest.approx(0.75)
+    assert found["rounds_over_flower_bytes"].value == pytest.approx(1.5)
+    assert {name for name, one in found.items() if not one.met} == {
+        "audit_cpu_share_at_20min",
+        "rounds_over_flower_bytes",
+    }
+
+
+def test_the_worst_net_counts() -> None:
+    rows = _rows()
+    slow = [
+        replace(row, net="slow", steps_s=150.0 if row.way == SINGLE else row.steps_s)
+        for row in rows
+    ]
+    both = rows + slow
+
+    found = figures(both, [_scaling(rows), _scaling(slow)], segments=50, audits=2)
+
+    assert found[0].value == pytest.approx(1.5)
+
+
+def test_who_misses_the_accuracy_has_no_time_to_it() -> None:
+    rows = _rows()
+    low = [replace(row, accuracy=0.5) if row.way == ROUNDS else row for row in rows]
+    found = {one.name: one for one in figures(low, [_scaling(rows)], segments=50, audits=2)}
+    assert math.isnan(found["rounds_over_flower_time"].value)
+    assert not found["rounds_over_flower_time"].met
+
+    low = [replace(row, accuracy=0.5) if row.way == FLOWER else row for row in rows]
+    found = {one.name: one for one in figures(low, [_scaling(rows)], segments=50, audits=2)}
+    assert found["rounds_over_flower_time"].value == pytest.approx(0.75)
+
+
+def test_shares_without_a_goal_are_told_too() -> None:
+    found = beside(_rows())
+
+    assert found["audit_cpu_share"] == pytest.approx(18 / 210)
+    assert found["replicate_cpu_share"] == pytest.approx(2.0)
+    assert found["rounds_over_flower_peer_bytes"] == pytest.approx(0.25)
+
+
+def test_the_last_line_is_json_also_of_what_is_no_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report("t", [Figure("a", "a", math.nan, 1.0), Figure("b", "b", 2.0, 3.0)], "c", {"d": [1]})
+
+    said = capsys.readouterr().out
+    assert json.loads(said.splitlines()[-1]) == {"a": None, "b": 2.0, "d": [1]}
+    assert "MISSED" in said
+
+
+def test_idle_time_is_taken_off_by_the_time_that_passed() -> None:
+    idle = Used(10.0, (1.0, 2.0), 3.0, 4.0)
+    used = Used(5.0, (10.0, 20.0), 30.0, 40.0)
+
+    assert used.without(idle) == Used(5.0, (9.5, 19.0), 28.5, 38.0)
+    assert Used(7.0, (2.0, 2.0), 4.0, 5.0).since(Used(2.0, (1.0, 1.0), 1.0, 1.0)) == Used(
+        5.0, (1.0, 1.0), 3.0, 4.0
+    )
+
+
+# Works for half a second in a child that nobody waits for.
+_ORPHAN = """
+import os, sys, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        end = time.process_time() + 0.5
+        while time.process_time() < end:
+            pass
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_the_time_of_orphans_is_counted(tmp_path: Path) -> None:
+    assert counted([sys.executable, "-c", _ORPHAN], tmp_path) >= 0.45
+
+
+def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no such thing"):
+        counted([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path)
+
+
+def test_the_time_of_a_tree_has_its_ended_children() -> None:
+    code = "import time\nwhile time.process_time() < 0.4: pass"
+    before = tree_cpu_s(os.getpid())
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+    assert tree_cpu_s(os.getpid()) - before >= 0.35
+
+
+def test_jobs_outcomes_and_weights_come_back_as_they_were(tmp_path: Path) -> None:
+    job = Job(
+        data=tmp_path,
+        model=tmp_path / "model.keras",
+        folder=tmp_path / "job",
+        records=1200,
+        epochs=2,
+        batch=100,
+        rate=0.001,
+        local_steps=6,
+    )
+    path = job.save()
+    Outcome(seconds=1.5, sent_bytes=7, task=3).save(job)
+    save_weights(weights_file(job), [[1.0, 2.0], [[3.0]]])
+
+    assert Job.load(path) == job
+    assert (job.steps, job.rounds) == (24, 4)
+    assert Outcome.load(job) == Outcome(seconds=1.5, sent_bytes=7, task=3)
+    assert [one.tolist() for one in load_weights(weights_file(job))] == [[1.0, 2.0], [[3.0]]]
+    assert sorted(job.order(1)) == list(range(1200))
+    assert (job.order(0) != job.order(1)).any()
