@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import pytest
 
+import tests.quiet_web3  # noqa: F401
 from trainyard.protocol.manifest import Plan
 from trainyard.sdk.epochs import Epochs, Point
 from trainyard.sdk.histories import Calls, History
