@@ -76,6 +76,7 @@ def test_a_script_says_model_and_data_whatever_it_prints(tmp_path: Path) -> None
     content.close()
     assert (manifest.plan.steps, manifest.data.train.records) == (6, 12)
     assert manifest.data.train.weight == "weight"
+    assert manifest.training.loss is not None
     assert manifest.training.loss.type == "SparseCategoricalCrossentropy"
 
 

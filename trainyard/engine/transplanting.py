@@ -9,7 +9,7 @@ import numpy as np
 from trainyard.engine.errors import StateError
 from trainyard.engine.importing import layers_named, model_of
 from trainyard.engine.program import Network, Program, build, build_network
-from trainyard.engine.state import State
+from trainyard.engine.state import WEIGHTS, State
 from trainyard.engine.variables import assign, named_variables, named_weights
 from trainyard.protocol.manifest import Manifest, Model
 

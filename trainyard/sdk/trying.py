@@ -89,7 +89,7 @@ def _figures(
         assign(variables, state, WEIGHTS)
         given = inputs[0] if len(inputs) == 1 else inputs
         figures = model.evaluate(
-            given, arrays[source.target], sample_weight=weight, verbose=0, return_dict=True
+            given, arrays[source.label], sample_weight=weight, verbose=0, return_dict=True
         )
         found[epoch] = {f"val_{name}": float(value) for name, value in figures.items()}
     return found
