@@ -34,12 +34,16 @@ from trainyard.engine.claims import open_claimed
 from trainyard.engine.reading_keras import ModelImportError
 from trainyard.engine.state import State
 from trainyard.face import sandbox
-from trainyard.protocol.market import TaskState
+from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.market import Policy, TaskState
+from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import claim_of
 from trainyard.sdk.connecting import market_of
-from trainyard.sdk.errors import DetachedError, RefusedError, TooDearError
+from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TooDearError
 from trainyard.sdk.market import Market
+from trainyard.sdk.posting import offer_for, post
 from trainyard.sdk.receipts import Receipt
+from trainyard.sdk.results import manifest_of
 
 AGENTS, RECORDS, BATCH, EPOCHS = 3, 256, 32, 2
 STEPS = RECORDS // BATCH * EPOCHS
@@ -407,6 +411,26 @@ def test_who_detached_from_predictions_comes_back_to_them(
     assert (code, checked["checks"][-1]["name"]) == (0, "replay"), checked
     with pytest.raises(RefusedError, match=rf"trainyard\.predictions\({predicted[1][0]}\)"):
         trainyard.attach(predicted[1][0], market=world.market)
+
+
+def test_a_slice_without_a_result_is_named_and_refunded(
+    world: World, predicted: tuple[Any, list[int], int]
+) -> None:
+    """Of a class of machines that nobody has, and taken back."""
+    market, (good, _) = world.market, predicted[1]
+    document = json.loads(manifest_of(market, good).canonical) | {"environment": "11" * 32}
+    offer = offer_for(market, Manifest.of(document), Wish(policy=Policy.AUDIT, audits=0))
+    lost = post(market, offer)
+    before = market.client.account(market.account.address).credit
+    market.send("cancel", market.calls.cancel(lost))
+
+    reason = f"^task {lost} was cancelled .* settled are {good}:"
+    with pytest.raises(SlicesFailedError, match=reason) as found:
+        trainyard.predictions(good, lost, market=market)
+
+    assert (found.value.tasks, found.value.failed) == ((good, lost), (lost,))
+    credit = market.client.account(market.account.address).credit
+    assert credit - before == offer.terms.escrow
 
 
 def test_figures_of_verified_predictions_are_those_of_keras(
