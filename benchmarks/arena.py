@@ -275,17 +275,29 @@ class Arena:
             local_steps=local_steps,
         )
 
+    def predicting(self, *, seed: int) -> Manifest:
+        """The same network as it begins, which predicts for all records in as many segments."""
+        document = json.loads(self.manifest(seed=seed).canonical)
+        training = {"mode": "predict", "seed": seed, "until": {"epochs": 1}, "threads": 1}
+        records = document["data"]["train"]["records"]
+        batch = -(-records // (SEGMENTS * STEPS_PER_SEGMENT))
+        length = {"batch": batch, "steps_per_segment": STEPS_PER_SEGMENT}
+        return Manifest.of({**document, "training": {**training, **length}})
+
     def post(
         self,
         requester: LocalAccount,
         *,
         workers: int = 1,
         local_steps: int | None = None,
+        predicts: bool = False,
         **changes: Any,
     ) -> int:
         """Post a task, and say its number."""
         number = len(self.book().tasks) + 1
         manifest = self.manifest(seed=number, workers=workers, local_steps=local_steps)
+        if predicts:
+            manifest = self.predicting(seed=number)
         publish_block(self.content, manifest.canonical)
         given: dict[str, Any] = {
             "manifest": manifest.digest,

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from trainyard import aio as aio
     from trainyard.face import attach as attach
     from trainyard.face import connect as connect
+    from trainyard.face import evaluate as evaluate
     from trainyard.face import fit as fit
+    from trainyard.face import predict as predict
+    from trainyard.face import predictions as predictions
     from trainyard.face import quote as quote
     from trainyard.protocol.errors import TrainyardError as TrainyardError
     from trainyard.sdk.errors import DetachedError as DetachedError
@@ -32,7 +35,10 @@ _PLACES = {
     "aio": "trainyard.aio",
     "attach": "trainyard.face",
     "connect": "trainyard.face",
+    "evaluate": "trainyard.face",
     "fit": "trainyard.face",
+    "predict": "trainyard.face",
+    "predictions": "trainyard.face",
     "quote": "trainyard.face",
 }
 

@@ -36,5 +36,8 @@ def _awaited(
 
 attach = _awaited(face.attach)
 connect = _awaited(face.connect)
+evaluate = _awaited(face.evaluate)
 fit = _awaited(face.fit)
+predict = _awaited(face.predict)
+predictions = _awaited(face.predictions)
 quote = _awaited(face.quote)

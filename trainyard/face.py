@@ -12,9 +12,12 @@ from trainyard.sdk.market import Market
 from trainyard.sdk.showing import Verbose
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from trainyard.engine.confining import Confinement
     from trainyard.sdk.fitting import Wishes
     from trainyard.sdk.histories import History
+    from trainyard.sdk.predicting import PredictWishes
     from trainyard.sdk.quoting import Quote
 
 
@@ -96,6 +99,60 @@ def quote(
 
     with _on(market) as one:
         return quote_for(one, prepare(one, model, x, y, wishes), with_rehearsal=rehearse)
+
+
+def predict(
+    model_or_result: Any,
+    x: Any,
+    *,
+    market: Market | None = None,
+    verbose: Verbose = "auto",
+    **wishes: "Unpack[PredictWishes]",
+) -> "npt.NDArray[Any]":
+    """What a model makes of each record of `x`, computed by workers and verified as `fit` is.
+
+    Who predicts is a Keras model, what `fit` returned, a receipt of it, or the number of its task.
+    `x` is arrays, a `tf.data.Dataset`, a generator of batches with a length, or a CID; the answers
+    have the order of the records, as `model.predict` would give them. What else can be said:
+    `workers`, `batch_size`, `verify`, `budget`, `deadline` and more, see
+    `trainyard.sdk.predicting.PredictWishes`.
+
+    Each worker has a task of its own. Those that fail are named, and their money is credited.
+    """
+    from trainyard.sdk.predicting import predict as predict_on
+
+    with _on(market) as one:
+        return predict_on(one, model_or_result, x, wishes, verbose=verbose)
+
+
+def evaluate(
+    model_or_result: Any,
+    x: Any,
+    y: Any = None,
+    *,
+    market: Market | None = None,
+    verbose: Verbose = "auto",
+    **wishes: "Unpack[PredictWishes]",
+) -> dict[str, float]:
+    """Loss and metrics of a model on records, computed here from what `predict` brings.
+
+    `y` is arrays; for records by their CID the name of the target; and left out for a data set
+    that brings its targets along. No worker sees them.
+    """
+    from trainyard.sdk.predicting import evaluate as evaluate_on
+
+    with _on(market) as one:
+        return evaluate_on(one, model_or_result, x, y, wishes, verbose=verbose)
+
+
+def predictions(
+    *tasks: int, market: Market | None = None, verbose: Verbose = "auto"
+) -> "npt.NDArray[Any]":
+    """Come back to the tasks of `predict`, in the order of their slices, and wait for their end."""
+    from trainyard.sdk.predicting import predictions as predictions_on
+
+    with _on(market) as one:
+        return predictions_on(one, tasks, verbose=verbose)
 
 
 @contextmanager

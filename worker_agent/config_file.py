@@ -85,7 +85,7 @@ MEANINGS: dict[str, tuple[str, Any]] = {
     "policy.max_stake": ("The largest stake that one task may hold.", 10**18),
     "policy.allow_requesters": ("Whose tasks are taken: everybody's if nobody is named.", None),
     "policy.deny_requesters": ("Whose tasks are never taken.", None),
-    "policy.modes": ("The ways of training to take part in.", None),
+    "policy.modes": ("The ways of training to take part in, and predicting.", None),
     "policy.concurrency": ("Tasks at once.", None),
     "policy.turns": (
         "Of the agents of this machine that say so here, how many take and train tasks at once; "

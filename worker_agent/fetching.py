@@ -48,7 +48,7 @@ def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content, *, keep: bo
     # Weights, what the optimiser keeps, gradients, and what a batch makes of it all.
     values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
     resources = manifest.resources
-    state_bytes = manifest.model.parameters * 12
+    state_bytes = manifest.predicted_bytes or manifest.model.parameters * 12
     hours = estimate_hours(manifest, measured_speed(home.folder / "speed.json"))
     document = {
         "mode": manifest.training.mode,

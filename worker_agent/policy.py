@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from worker_agent.machine import memory_for_tasks
 
 Address = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
-Mode = Literal["single", "sync", "rounds", "async"]
+Mode = Literal["single", "sync", "rounds", "async", "predict"]
 
 
 class Policy(BaseModel):
@@ -27,7 +27,7 @@ class Policy(BaseModel):
     # Whose tasks are taken: everybody's if nobody is named.
     allow_requesters: tuple[Address, ...] = ()
     deny_requesters: tuple[Address, ...] = ()
-    modes: tuple[Mode, ...] = ("single", "sync", "rounds", "async")
+    modes: tuple[Mode, ...] = ("single", "sync", "rounds", "async", "predict")
     # Tasks at once.
     concurrency: int = Field(default=1, ge=0)
     # Agents of this machine that take and train tasks at once, of those that say so here.

@@ -48,8 +48,9 @@ class Speed(BaseModel):
 def operations(manifest: Manifest) -> dict[str, float]:
     """Multiplications and additions that one record takes in a step, by the kind of layer."""
     found = dict.fromkeys(_KINDS, 0.0)
+    passes = 1 if manifest.training.predicts else _PASSES
     for kind, count in _layers(manifest):
-        found[kind] += _PASSES * count
+        found[kind] += passes * count
     return found
 
 

@@ -120,7 +120,7 @@ PolicyName: TypeAlias = Literal["replicate", "audit", "score", "contest"]
 FailureName: TypeAlias = Literal[
     "no_quorum", "fraud", "withheld", "inconclusive", "unaudited", "below_target"
 ]
-ModeName: TypeAlias = Literal["single", "sync", "rounds", "async"]
+ModeName: TypeAlias = Literal["single", "sync", "rounds", "async", "predict"]
 
 
 class ProblemDetail(Answer):

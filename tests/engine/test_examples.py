@@ -68,7 +68,9 @@ def test_nets_have_their_sizes() -> None:
 
 def test_rates_fall_until_the_end() -> None:
     for name in EXAMPLES:
-        rate = read(name).training.optimizer.learning_rate
+        optimizer = read(name).training.optimizer
+        assert optimizer is not None
+        rate = optimizer.learning_rate
         assert not isinstance(rate, float)
         assert rate.type == "CosineDecay"
         assert rate.decay_steps == read(name).plan.steps

@@ -77,6 +77,8 @@ def test_a_compiled_model_becomes_a_manifest() -> None:
 
     training = Manifest.of(document).training
 
+    assert training.optimizer is not None
+    assert training.loss is not None
     assert training.optimizer.model_dump(exclude_none=True, exclude={"learning_rate"}) == {
         "type": "SGD",
         "momentum": 0.9,

@@ -240,22 +240,25 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
 
 @pytest.mark.usefixtures("pool")
 @pytest.mark.parametrize(
-    "how",
+    ("how", "predicts"),
     [
-        pytest.param(("skip",), id="skip"),
-        pytest.param(("lr",), id="lr"),
-        pytest.param(("garbage",), id="garbage"),
+        pytest.param(("skip",), False, id="skip"),
+        pytest.param(("lr",), False, id="lr"),
+        pytest.param(("garbage",), False, id="garbage"),
         # Caught in the same way; that they change what they should is shown by the engine's tests.
-        pytest.param(("skip", "--done", "0.5"), id="half", marks=pytest.mark.long),
-        pytest.param(("data",), id="data", marks=pytest.mark.long),
-        pytest.param(("order",), id="order", marks=pytest.mark.long),
+        pytest.param(("skip", "--done", "0.5"), False, id="half", marks=pytest.mark.long),
+        pytest.param(("data",), False, id="data", marks=pytest.mark.long),
+        pytest.param(("order",), False, id="order", marks=pytest.mark.long),
+        pytest.param(("lazy",), True, id="predictions", marks=pytest.mark.long),
     ],
 )
-def test_work_that_was_not_done_costs_the_stake(arena: Arena, how: tuple[str, ...]) -> None:
+def test_work_that_was_not_done_costs_the_stake(
+    arena: Arena, how: tuple[str, ...], predicts: bool
+) -> None:
     """rule D1, rule D4, rule P3"""
     requester = arena.person()
     cheat = arena.start(f"cheat{len(arena.players)}", *how, takes=[requester.address])
-    number = arena.post(requester)
+    number = arena.post(requester, predicts=predicts)
     task, money = convicted(arena, number, cheat)
     arena.check(number, money)
     paid = arena.paid(number)

@@ -26,6 +26,7 @@ from tests.market.command import COMMAND
 from tests.market.leftovers import leaving_nothing
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.lifeline import dying_with_parent
+from trainyard.datasets import add_arrays
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import Options
 from trainyard.devnet.place import default_folder
@@ -336,6 +337,129 @@ def test_a_quote_says_price_and_trust_and_pays_nothing(world: World) -> None:
     assert found.detection_of_half is not None
     assert 0.5 < found.detection_of_half < 1
     assert str(found).startswith("price     at most 0.12 ETH, likely 0.12 ETH\ntrust     2 audits ")
+    assert world.nonce() == before
+
+
+# Two slices of two batches each, of which the last is short.
+ASKED = 118
+
+
+@pytest.fixture(scope="module")
+def predicted(world: World, attached: tuple[Any, Any, Heard]) -> tuple[Any, list[int], int]:
+    """What two workers make of records with the trained model; their tasks; what was credited."""
+    before = set(world.market.read().book.tasks)
+    owner = world.market.account.address
+    spent = world.market.balance(owner) + world.market.client.account(owner).credit
+
+    found = trainyard.predict(
+        attached[1].receipt,
+        points(3, ASKED)[0],
+        market=world.market,
+        workers=2,
+        batch_size=32,
+        budget="0.5 ETH",
+    )
+
+    spent -= world.market.balance(owner) + world.market.client.account(owner).credit
+    return found, sorted(set(world.market.read().book.tasks) - before), spent
+
+
+def test_predictions_come_in_order_and_are_those_of_the_model(
+    attached: tuple[Any, Any, Heard], predicted: tuple[Any, list[int], int]
+) -> None:
+    expected = attached[0].predict(points(3, ASKED)[0], verbose=0)
+
+    assert predicted[0].dtype == np.float32
+    np.testing.assert_allclose(predicted[0], expected, rtol=1e-5, atol=1e-6)
+    # Another order would be seen: no two records have the same answer.
+    assert len(np.unique(expected, axis=0)) == ASKED
+
+
+def test_slices_are_tasks_that_are_audited_and_paid(
+    world: World, predicted: tuple[Any, list[int], int]
+) -> None:
+    tasks = [world.market.read().book.tasks[number] for number in predicted[1]]
+
+    assert [task.state for task in tasks] == [TaskState.SETTLED] * 2
+    assert [task.terms.segments for task in tasks] == [2, 2]
+    drawn = [(seat.answer, seat.opened) for task in tasks for seat in task.own_panel.seats]
+    assert len(drawn) >= 2
+    assert all(answer == opened for answer, opened in drawn)
+    # Gas, and all that was locked: two rewards, and the fees of those who recomputed.
+    escrow = sum(task.terms.escrow for task in tasks)
+    assert escrow <= predicted[2] < escrow + 10**16
+
+
+def test_who_detached_from_predictions_comes_back_to_them(
+    world: World, predicted: tuple[Any, list[int], int], tmp_path: Path
+) -> None:
+    found = trainyard.predictions(*predicted[1], market=world.market)
+
+    np.testing.assert_array_equal(found, predicted[0])
+    receipt = tmp_path / "receipt.json"
+    code, fetched = world.command(
+        "fetch", predicted[1][1], tmp_path / "rows.npy", "--receipt", receipt
+    )
+    assert code == 0, fetched
+    np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), predicted[0][64:])
+    # What the receipt is about can be computed again, segment by segment.
+    code, checked = world.command("verify", receipt, "--replay", 1)
+    assert (code, checked["checks"][-1]["name"]) == (0, "replay"), checked
+    with pytest.raises(RefusedError, match=rf"trainyard\.predictions\({predicted[1][0]}\)"):
+        trainyard.attach(predicted[1][0], market=world.market)
+
+
+def test_figures_of_verified_predictions_are_those_of_keras(
+    world: World, attached: tuple[Any, Any, Heard]
+) -> None:
+    """Of stored records, whose labels no worker is told of."""
+    x, y = points(4, 40)
+    stored = str(add_arrays(world.market.content, {"point": x, "label": y}).cid)
+
+    found = trainyard.evaluate(
+        attached[1], stored, "label", market=world.market, verify="audit:0", batch_size=20
+    )
+
+    expected = attached[0].evaluate(x, y, verbose=0, return_dict=True)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.long
+def test_the_command_writes_predictions_to_a_file(
+    world: World, left: int, attached: tuple[Any, Any, Heard], tmp_path: Path
+) -> None:
+    x = points(5, 50)[0]
+    np.save(tmp_path / "x.npy", x)
+    files = (tmp_path / "x.npy", tmp_path / "answers.npy")
+
+    assert world.command("predict", left, *files)[0] == 2
+    code, found = world.command("predict", left, *files, "--budget", "0.5 ETH", "--batch", 20)
+
+    assert (code, found["shape"]) == (0, [50, 2]), found
+    expected = attached[0].predict(x, verbose=0)
+    np.testing.assert_allclose(np.load(files[1]), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_nobody_could_predict_is_refused_before_money_moves(
+    world: World, left: int, attached: tuple[Any, Any, Heard]
+) -> None:
+    before, (x, y) = world.nonce(), points(3, 20)
+    market, model = world.market, attached[0]
+
+    with pytest.raises(RefusedError, match=r"shape \[3\], and the model takes \[4\]"):
+        trainyard.predict(left, x[:, :3], market=market)
+    with pytest.raises(TooDearError, match=r"the budget is 0\.1 ETH"):
+        trainyard.predict(model, x, market=market, workers=2, batch_size=10, budget="0.1 ETH")
+    with pytest.raises(RefusedError, match="workers: 0 is no number"):
+        trainyard.predict(model, x, market=market, workers=0)
+    with pytest.raises(RefusedError, match="x has 20 records, and y 19"):
+        trainyard.evaluate(model, x, y[:19], market=market)
+    with pytest.raises(RefusedError, match="y: SparseCategoricalCrossentropy needs integer"):
+        trainyard.evaluate(model, x, y.astype(np.float32), market=market)
+    elsewhere = attached[1].receipt.model_copy(update={"chain_id": 1})
+    with pytest.raises(RefusedError, match="on chain 1, and this is"):
+        trainyard.predict(elsewhere, x, market=market)
+
     assert world.nonce() == before
 
 

@@ -37,6 +37,7 @@ def test_the_canonical_text_says_it_all(rate: float, seed: int) -> None:
 
     assert back == one
     assert back.canonical == one.canonical
+    assert back.training.optimizer is not None
     assert (back.training.optimizer.learning_rate, back.training.seed) == (rate, seed)
 
 

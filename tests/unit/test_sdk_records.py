@@ -14,7 +14,7 @@ from trainyard.content.names import ContentPath
 from trainyard.datasets import add_arrays, load_arrays, open_shards, write_shards
 from trainyard.protocol.manifest.model import Input
 from trainyard.sdk.errors import RefusedError
-from trainyard.sdk.records import records_of
+from trainyard.sdk.records import records_of, unlabelled
 
 Arrays = dict[str, npt.NDArray[Any]]
 POINT = Input(name="point", shape=(3,))
@@ -133,3 +133,34 @@ def test_data_by_cid_that_does_not_fit_names_what_there_is(content: Content) -> 
         records_of(content, [POINT], cid)
     with pytest.raises(RefusedError, match="no feature 'class'"):
         records_of(content, [Input(name="image", shape=(3,))], cid, "class")
+
+
+def test_records_to_predict_for_have_inputs_alone(content: Content) -> None:
+    x = np.arange(12.0).reshape(4, 3)
+
+    records = unlabelled(content, [POINT], x)
+
+    assert records.features == {"point": ("float32", (3,))}
+    assert "target" not in records.source()
+    assert records.add_part is not None
+    part = load_arrays(content, ContentPath.parse(records.add_part(content, 1, 2)))
+    np.testing.assert_array_equal(part["point"], x[1:3].astype(np.float32))
+
+
+def test_stored_records_are_predicted_for_without_their_labels(content: Content) -> None:
+    rows: Arrays = {"point": np.zeros((6, 3), np.float32), "label": np.arange(6)}
+    shards = str(write_shards(content, rows, shards=2, seed=3).cid)
+    folder = str(add_arrays(content, {"a": np.zeros((5, 3), np.float32), "b": np.zeros(5)}).cid)
+
+    stored = unlabelled(content, [POINT], shards)
+    named = unlabelled(content, [POINT], folder, "b")
+
+    assert (stored.kind, stored.inputs, stored.target, stored.count) == (
+        *("tfrecord", ("point",)),
+        *(None, 6),
+    )
+    assert (named.inputs, named.features) == (("a",), {"a": ("float32", (3,))})
+    with pytest.raises(RefusedError, match="the model reads 'point'; the data has 'a', 'b'"):
+        unlabelled(content, [POINT], folder)
+    with pytest.raises(RefusedError, match="there is no feature 'c'"):
+        unlabelled(content, [POINT], shards, "c")

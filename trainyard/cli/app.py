@@ -19,6 +19,7 @@ from trainyard.cli.engine import audit, run
 from trainyard.cli.explain import explain
 from trainyard.cli.failing import EXIT_CODES_HELP, telling_failures
 from trainyard.cli.posting import post, quote
+from trainyard.cli.predicting import predict
 from trainyard.cli.serving import network, serve
 from trainyard.cli.shards import shard
 from trainyard.cli.tasks import cancel, fetch, logs, task, tasks, verify, watch
@@ -53,7 +54,7 @@ app.command(epilog=EXIT_CODES_HELP)(doctor)
 app.add_typer(devnet)
 app.command(epilog=EXIT_CODES_HELP)(demo)
 app.command(epilog=EXIT_CODES_HELP)(explain)
-for command in (quote, post, tasks, task, watch, logs, cancel, fetch, verify):
+for command in (quote, post, predict, tasks, task, watch, logs, cancel, fetch, verify):
     app.command(epilog=EXIT_CODES_HELP)(command)
 app.add_typer(account)
 app.add_typer(config)

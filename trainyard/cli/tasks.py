@@ -162,7 +162,7 @@ def fetch(
     site: Site,
     number: Number,
     target: Annotated[
-        Path, typer.Argument(help="A .safetensors or .keras file to write.", dir_okay=False)
+        Path, typer.Argument(help="A .safetensors, .keras or .npy file to write.", dir_okay=False)
     ],
     receipt: Annotated[
         Path | None, typer.Option(help="Write the receipt to this file too.", dir_okay=False)
@@ -171,21 +171,29 @@ def fetch(
     """Fetch the result of a settled task, verified from the root on chain to its last byte.
 
     A .safetensors file has the whole state, with the optimiser's; a .keras file is made of it in
-    the sandbox. Example: 'trainyard fetch 7 model.keras --receipt receipt.json'.
+    the sandbox. What a task has predicted is an .npy file.
+
+    Example: 'trainyard fetch 7 model.keras --receipt receipt.json'.
     """
     from tempfile import TemporaryDirectory
 
     from trainyard.sdk.collecting import collect
     from trainyard.sdk.following import require_settled
-    from trainyard.sdk.results import export_model, signed_receipt
+    from trainyard.sdk.results import export_model, save_predictions, signed_receipt
 
-    if target.suffix not in (".keras", ".safetensors"):
-        raise WrongUseError(f"{target}: a result is written as .keras or .safetensors")
+    if target.suffix not in (".keras", ".safetensors", ".npy"):
+        raise WrongUseError(f"{target}: a result is written as .keras, .safetensors or .npy")
     with site.open() as market, TemporaryDirectory(prefix="trainyard-fetch-") as name:
         reading = market.read()
         require_settled(number, _known(reading.book.tasks, number))
         run, state = collect(market, reading.book, number, Path(name))
-        if target.suffix == ".keras":
+        predicts = run.published.manifest.training.predicts
+        if predicts != (target.suffix == ".npy"):
+            what = "predicts: write .npy" if predicts else "trains: write .keras or .safetensors"
+            raise WrongUseError(f"task {number} {what}")
+        if predicts:
+            save_predictions(run, target)
+        elif target.suffix == ".keras":
             export_model(market, run, Path(name), target)
         else:
             state.save(target.absolute())

@@ -17,11 +17,19 @@ from trainyard.engine.events import Failed, tell
 from trainyard.engine.leaves import Absence
 from trainyard.engine.scoring import Score, score_of
 from trainyard.engine.state import State
-from trainyard.engine.worker import EXIT_FAILED, Job, initial_weights, open_training, try_out
+from trainyard.engine.worker import (
+    EXIT_FAILED,
+    Job,
+    initial_weights,
+    open_predicting,
+    open_training,
+    try_out,
+)
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
+    from trainyard.engine.predicting import Predicting
     from trainyard.engine.training import Training
 
 
@@ -110,10 +118,12 @@ def main() -> None:
 
 def answer(audit: AuditJob) -> None:
     manifest = Manifest.parse(audit.job.manifest.read_bytes())
-    training = open_training(audit.job, manifest)
     if audit.scored is not None:
-        _say(_rescore(audit.job, manifest, training, audit.scored))
+        scored = open_training(audit.job, manifest)
+        _say(_rescore(audit.job, manifest, scored, audit.scored))
         return
+    opened = open_predicting if manifest.training.predicts else open_training
+    training = opened(audit.job, manifest)
     # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
     first = training.start(initial_weights(audit.job))
     _say(Start(state=first.hash.hex()))
@@ -166,7 +176,10 @@ def _say(found: Start | Answer | Rescored) -> None:
 
 
 def _compute(
-    training: "Training", segment: int, states: tuple[State, ...], inputs: Inputs
+    training: "Training | Predicting",
+    segment: int,
+    states: tuple[State, ...],
+    inputs: Inputs,
 ) -> State:
     from trainyard.engine.rounds import RoundsTraining
 

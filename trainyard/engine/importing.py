@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 from pydantic import ValidationError
@@ -29,10 +29,16 @@ _ACCURACIES = {
 }
 
 
-class _Objectives(Strict):
-    optimizer: Optimizer
+class _Measures(Strict):
     loss: Loss
     metrics: tuple[Metric, ...]
+
+
+class _Objectives(_Measures):
+    optimizer: Optimizer
+
+
+_Checked = TypeVar("_Checked", bound=Strict)
 
 
 def model_of(model: Any) -> Model:
@@ -47,11 +53,7 @@ def model_of(model: Any) -> Model:
     inputs = [_input(tensor) for tensor in model.inputs]
     layers: list[dict[str, Any]] = []
     outputs = _lay_out(model, [given["name"] for given in inputs], "", layers)
-    document = {"inputs": inputs, "layers": layers, "outputs": outputs}
-    try:
-        return Model.model_validate_json(json.dumps(document))
-    except ValidationError as error:
-        raise explain(Model, error) from None
+    return _checked(Model, {"inputs": inputs, "layers": layers, "outputs": outputs})
 
 
 def layers_named(model: Any, prefix: str = "") -> dict[str, Any]:
@@ -70,6 +72,19 @@ def layers_named(model: Any, prefix: str = "") -> dict[str, Any]:
 
 def training_of(model: Any) -> dict[str, Any]:
     """What a compiled model is trained with: `optimizer`, `loss` and `metrics` of a manifest."""
+    measures = _measures(model)
+    document = {"optimizer": optimizer_of(model.optimizer), **measures}
+    found = _checked(_Objectives, document)
+    return found.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def measures_of(model: Any) -> tuple[Loss, tuple[Metric, ...]]:
+    """What a compiled model is measured by."""
+    found = _checked(_Measures, _measures(model))
+    return found.loss, found.metrics
+
+
+def _measures(model: Any) -> dict[str, Any]:
     if not getattr(model, "compiled", False) or model.loss is None:
         raise ModelImportError("the model is not compiled; compile it with an optimizer and a loss")
     loss = objective_of(model.loss, keras.losses)
@@ -87,12 +102,14 @@ def training_of(model: Any) -> dict[str, Any]:
             metrics.append({"type": kind, "name": given})
         else:
             metrics.append(objective_of(given, keras.metrics))
-    document = {"optimizer": optimizer_of(model.optimizer), "loss": loss, "metrics": metrics}
+    return {"loss": loss, "metrics": metrics}
+
+
+def _checked(kind: type[_Checked], document: dict[str, Any]) -> _Checked:
     try:
-        found = _Objectives.model_validate_json(json.dumps(document))
+        return kind.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        raise explain(_Objectives, error) from None
-    return found.model_dump(mode="json", by_alias=True, exclude_none=True)
+        raise explain(kind, error) from None
 
 
 def _is_graph(model: Any) -> bool:

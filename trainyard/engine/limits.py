@@ -15,7 +15,9 @@ def most_state_bytes(manifest: Manifest) -> int:
     """Of any state of the run, and of any delta, which has each weight once."""
     model = manifest.model
     values = model.parameters + _MOST_MEMORIES * model.trainable_parameters
-    return values * _VALUE_BYTES + len(model.layers) * _LAYER_BYTES + _REST_BYTES
+    # Of a run that predicts, the first state has weights and all others predictions.
+    most = max(values * _VALUE_BYTES, manifest.predicted_bytes)
+    return most + len(model.layers) * _LAYER_BYTES + _REST_BYTES
 
 
 def most_trace_bytes(manifest: Manifest) -> int:

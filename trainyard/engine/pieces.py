@@ -23,7 +23,7 @@ class Piece:
 
 def piece_of(source: Source, batch: Mapping[str, Array], share: slice = slice(None)) -> Piece:
     """The part `share` of a batch; without a feature that weighs examples, each weighs one."""
-    target = batch[source.target][share]
+    target = batch[source.label][share]
     if source.weight is None:
         weight = np.ones(len(target), np.float32)
     else:

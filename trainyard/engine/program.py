@@ -23,18 +23,10 @@ _SETTINGS = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channel
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """A model with its first weights, its optimiser, and what is minimised and measured.
-
-    `loss` and `metrics` give a float32 for each example, so that sums over workers add up.
-    Regularisers are in `model.losses`, apart from `loss`.
-    """
+class Network:
+    """A model with its first weights: all that predicting takes."""
 
     model: Any
-    optimizer: Any
-    loss: Objective
-    metrics: Mapping[str, Objective]
-    class_weight: Any = None
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -57,6 +49,20 @@ class Program:
         """Tensors in the order of the model's inputs, in the form that the model takes."""
         return tensors if len(tensors) > 1 else tensors[0]
 
+
+@dataclass(frozen=True, slots=True)
+class Program(Network):
+    """A network, its optimiser, and what is minimised and measured.
+
+    `loss` and `metrics` give a float32 for each example, so that sums over workers add up.
+    Regularisers are in `model.losses`, apart from `loss`.
+    """
+
+    optimizer: Any
+    loss: Objective
+    metrics: Mapping[str, Objective]
+    class_weight: Any = None
+
     def schedule_from(self, step: int) -> None:
         """Let the schedule of the learning rate, if there is one, go on from `step` of the run.
 
@@ -74,9 +80,10 @@ class Program:
 
 def build(manifest: Manifest) -> Program:
     """The program of a manifest. Its first weights are a function of the manifest alone."""
-    _check_settings()
     training = manifest.training
-    model = build_model(manifest.model, training.seed)
+    if training.optimizer is None or training.loss is None:
+        raise RunError("the manifest predicts: there is nothing to train with")
+    model = build_network(manifest).model
     optimizer = make_optimizer(training.optimizer, shifts=training.mode == "rounds")
     optimizer.build(model.trainable_variables)
     return Program(
@@ -86,6 +93,12 @@ def build(manifest: Manifest) -> Program:
         metrics={metric.title: metric_of(metric) for metric in training.metrics},
         class_weight=class_weight_of(training.class_weight, manifest.classes, training.loss),
     )
+
+
+def build_network(manifest: Manifest) -> Network:
+    """The network of a manifest, with the same first weights as its program."""
+    _check_settings()
+    return Network(build_model(manifest.model, manifest.training.seed))
 
 
 def build_model(model: Model, seed: int) -> Any:

@@ -13,7 +13,7 @@ from trainyard.engine.events import Failed, Finished, read_event
 from trainyard.engine.launching import confined_processes
 from trainyard.engine.material import fetch_files
 from trainyard.engine.worker import Job
-from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest import Manifest, PredictPlan
 
 _STEPS = 3
 
@@ -49,6 +49,12 @@ def shortened(manifest: Manifest) -> Manifest:
     """The same network on the same records, alone and for a few steps."""
     document: dict[str, Any] = json.loads(manifest.canonical)
     training = document["training"]
+    plan = manifest.plan
+    if isinstance(plan, PredictPlan):
+        records = min(plan.train_records, _STEPS * plan.batch)
+        training |= {"part": {"first": plan.first, "records": records}, "steps_per_segment": 1}
+        document.pop("environment", None)
+        return Manifest.of(document)
     workers = 1 if training["mode"] == "async" else training["workers"]
     training |= {
         "mode": "single",

@@ -19,7 +19,7 @@ from trainyard.engine.scoring import require_replayable
 from trainyard.engine.state import State
 from trainyard.engine.tolerance import within
 from trainyard.engine.vouching import Voucher, voucher_of
-from trainyard.protocol.manifest import Manifest, Merge, Plan, RoundsPlan
+from trainyard.protocol.manifest import Manifest, Merge, Plan, PredictPlan, RoundsPlan
 from trainyard.protocol.trace import Trace
 
 
@@ -231,6 +231,8 @@ def _tolerated(verdict: Verdict, run: Published | Kept, inputs: Inputs, kept: Pa
         return verdict
     if isinstance(run.manifest.plan, RoundsPlan):
         return replace(verdict, reason="parts of rounds are not compared by tolerance")
+    if isinstance(run.manifest.plan, PredictPlan):
+        return replace(verdict, reason="predictions are not compared by tolerance")
     start = State.load(inputs.states[0])
     claimed = State.load(run.state(verdict.segment + 1))
     try:

@@ -21,6 +21,8 @@ from trainyard.engine.plain_files import open_plain, written
 
 # Whose tensors they are: the model's, its optimiser's, and that of the merges of rounds.
 WEIGHTS, OPTIMIZER, OUTER = "weights/", "optimizer/", "outer/"
+# What a model makes of records, one row for each, in a run that predicts.
+PREDICTIONS = "predictions"
 
 _FORMAT = "trainyard-state/1"
 _METADATA = "__metadata__"

@@ -8,9 +8,9 @@ import numpy as np
 
 from trainyard.engine.errors import StateError
 from trainyard.engine.importing import layers_named, model_of
-from trainyard.engine.program import Program, build
-from trainyard.engine.state import WEIGHTS, State
-from trainyard.engine.variables import assign, named_variables
+from trainyard.engine.program import Network, Program, build, build_network
+from trainyard.engine.state import State
+from trainyard.engine.variables import assign, named_variables, named_weights
 from trainyard.protocol.manifest import Manifest, Model
 
 # Whose statistics are part of the manifest, and no variables of the program.
@@ -21,12 +21,11 @@ _ALL = ("_variables", "_trainable_variables")
 
 def weights_of(model: Any, manifest: Manifest) -> State:
     """The weights that `model` has now, as a state that a run of its manifest can begin with."""
-    program = build(manifest)
-    for theirs, ours in _pairs(model, manifest, program):
+    network = build_network(manifest)
+    for theirs, ours in _pairs(model, manifest, network):
         ours.assign(theirs.value)
-    named = named_variables(program)
-    found = {name: one for name, one in named.items() if name.startswith(WEIGHTS)}
-    return State({name: np.asarray(one.value) for name, one in found.items()})
+    named = named_weights(network)
+    return State({name: np.asarray(one.value) for name, one in named.items()})
 
 
 def restore(model: Any, manifest: Manifest, state: State) -> None:
@@ -79,8 +78,8 @@ def _unnamed(model: Model) -> Any:
     )
 
 
-def _pairs(model: Any, manifest: Manifest, program: Program) -> Iterator[tuple[Any, Any]]:
-    """Each weight of the model beside that of the program; seeds stay each one's own.
+def _pairs(model: Any, manifest: Manifest, network: Network) -> Iterator[tuple[Any, Any]]:
+    """Each weight of the model beside that of the network; seeds stay each one's own.
 
     Layers go by their order: another process may have other names for the same ones.
     """
@@ -89,7 +88,7 @@ def _pairs(model: Any, manifest: Manifest, program: Program) -> Iterator[tuple[A
         raise StateError("this is another model than the one that was trained")
     pairs = zip(manifest.model.layers, own.layers, strict=True)
     theirs_of = {trained.name: layers[here.name] for trained, here in pairs}
-    for layer in program.model.layers:
+    for layer in network.model.layers:
         if layer.name not in theirs_of:
             # What the model is given, which has no weights.
             continue

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainyard.engine.errors import StateError
-from trainyard.engine.program import Program
+from trainyard.engine.program import Network, Program
 from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
 
 # What the manifest says once and no step changes, though it is a variable.
@@ -17,15 +17,21 @@ _CONSTANT = ".learning_rate"
 _COUNTED = ".iteration"
 
 
+def named_weights(network: Network) -> dict[str, Any]:
+    """The model's own variables among them: weights, moving statistics, seeds."""
+    named = {WEIGHTS + name: variable for name, variable in network.variables.items()}
+    if len(named) != len(network.model.variables):
+        raise StateError("two variables of the model have the same name")
+    return named
+
+
 def named_variables(program: Program) -> dict[str, Any]:
     """All variables that a run changes: weights, moving statistics, seeds, and the optimiser's.
 
     Layers are named by the manifest. The optimiser's are numbered, since Keras derives their names
     from the layers' in a way that two of them may share.
     """
-    named = {WEIGHTS + name: variable for name, variable in program.variables.items()}
-    if len(named) != len(program.model.variables):
-        raise StateError("two variables of the model have the same name")
+    named = named_weights(program)
     for number, variable in enumerate(program.optimizer.variables):
         named[f"{OPTIMIZER}{number:05}.{variable.name}"] = variable
     return named

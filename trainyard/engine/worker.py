@@ -32,6 +32,7 @@ from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
 
 if TYPE_CHECKING:
+    from trainyard.engine.predicting import Predicting
     from trainyard.engine.rounds import RoundsTraining
     from trainyard.engine.training import Evaluation, Material, Outcome, Training
 
@@ -98,11 +99,11 @@ def work(job: Job) -> None:
     data = job.manifest.read_bytes()
     manifest = Manifest.parse(data)
     if job.exchange is not None:
-        training = open_rounds(job, manifest)
+        rounds = open_rounds(job, manifest)
 
         from trainyard.engine.round_worker import work_rounds
 
-        work_rounds(job, training, job.exchange)
+        work_rounds(job, rounds, job.exchange)
         return
     if job.cluster is not None and not job.leads:
         _set_up(manifest)
@@ -113,11 +114,29 @@ def work(job: Job) -> None:
         return
     with held(job.folder):
         journal = Journal.open(job.folder, data)
-        _compute(job, manifest, journal, open_training(job, manifest))
+        tested = None
+        if manifest.training.predicts:
+            # It has nothing but its states to show.
+            _compute(job, manifest, journal, open_predicting(job, manifest))
+        else:
+            training = open_training(job, manifest)
+            tested = _conclude(job, manifest, training, _compute(job, manifest, journal, training))
+        tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
+
+
+def open_predicting(job: Job, manifest: Manifest) -> "Predicting":
+    _set_up(manifest)
+
+    from trainyard.engine.data import open_folder
+    from trainyard.engine.predicting import Predicting
+    from trainyard.engine.program import build_network
+
+    data = open_folder(manifest.data.train, job.train)
+    return Predicting(manifest, build_network(manifest), data)
 
 
 def open_training(job: Job, manifest: Manifest) -> "Training":
-    """What computes the segments of a manifest, of any mode."""
+    """What computes the segments of a manifest that trains, in any mode."""
     if manifest.training.mode == "rounds":
         return open_rounds(job, manifest)
     _set_up(manifest)
@@ -179,15 +198,19 @@ def initial_weights(job: Job) -> State | None:
     return None if job.initial_state is None else State.load(job.initial_state)
 
 
-def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training") -> None:
+def _compute(
+    job: Job, manifest: Manifest, journal: Journal, training: "Training | Predicting"
+) -> State:
+    """All segments that the journal does not have yet; the last state."""
     plan = manifest.plan
     tell(
         Started(
             slot=job.slot, resumed=len(journal.entries), steps=plan.steps, segments=plan.segments
         )
     )
-    if not journal.entries:
+    if not journal.entries or manifest.training.predicts:
         state = training.start(initial_weights(job))
+    if not journal.entries:
         entry = Entry(number=0, state=state.hash.hex(), step=0)
         journal.append(entry, state)
         tell(Finished(slot=job.slot, entry=entry))
@@ -212,14 +235,19 @@ def _compute(job: Job, manifest: Manifest, journal: Journal, training: "Training
             state = outcome.state
             sent_bytes = steps * step_bytes(manifest) if job.peers or job.leads else 0
             writer.append(partial(_entry, outcome, sent_bytes, meter.take()), state)
-    tested = None
-    if job.slot == 0:
-        tested = finish(job, manifest, training, state)
-        if tested is not None:
-            keep_tested(job.folder, tested)
-        if is_scored(manifest):
-            score_of(manifest, training, state, tested).save(job.folder)
-    tell(Ended(slot=job.slot, root=journal.trace.root.hex(), tested=tested))
+    return state
+
+
+def _conclude(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:
+    """What one of the workers does with the last state."""
+    if job.slot != 0:
+        return None
+    tested = finish(job, manifest, training, state)
+    if tested is not None:
+        keep_tested(job.folder, tested)
+    if is_scored(manifest):
+        score_of(manifest, training, state, tested).save(job.folder)
+    return tested
 
 
 def finish(job: Job, manifest: Manifest, training: "Training", state: State) -> Measured | None:

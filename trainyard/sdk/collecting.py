@@ -1,7 +1,9 @@
 """The result of a settled task: nothing is taken that the chain does not have the hash of."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from trainyard.content.errors import BlockNotFoundError, NotFoundError, UnavailableError
 from trainyard.engine.claims import ClaimedRun, open_claimed
@@ -15,6 +17,8 @@ _AGAIN_S = 0.5
 # Workers publish a run when the auditors have answered, which is before it is settled.
 _PATIENCE_S = 120.0
 
+Read = TypeVar("Read")
+
 
 def claim_of(number: int, task: Task) -> Claim:
     """The claim that was verified and paid for."""
@@ -25,10 +29,19 @@ def claim_of(number: int, task: Task) -> Claim:
 
 
 def collect(market: Market, book: Book, number: int, folder: Path) -> tuple[ClaimedRun, State]:
-    """The run behind the claim of a settled task, and its last state, verified from root to bytes.
+    """The run behind the claim of a settled task, and its last state, verified to the bytes."""
+    return collect_from(
+        market, book, number, folder, lambda run: (run, State.load(run.published.state(run.last)))
+    )
+
+
+def collect_from(
+    market: Market, book: Book, number: int, folder: Path, read: Callable[[ClaimedRun], Read]
+) -> Read:
+    """What `read` takes from the run behind the claim of a settled task.
 
     The chain has the digest of the result and the root of the trace; the result names the run by
-    its CID, the run's trace has that root, and the state has the hash that the trace ends with.
+    its CID, the run's trace has that root, and each state has the hash that the trace has of it.
     """
     task = book.tasks[number]
     claim = claim_of(number, task)
@@ -37,7 +50,7 @@ def collect(market: Market, book: Book, number: int, folder: Path) -> tuple[Clai
     while True:
         try:
             run = open_claimed(market.content, task.terms.manifest, claim, folder)
-            return run, State.load(run.published.state(run.last))
+            return read(run)
         except (UnavailableError, NotFoundError, BlockNotFoundError):
             if time.monotonic() > deadline:
                 raise

@@ -1,5 +1,7 @@
 """What can go wrong between a model and its trained weights."""
 
+from collections.abc import Mapping, Sequence
+
 from trainyard.protocol.errors import PermanentError, TrainyardError
 
 
@@ -27,15 +29,34 @@ class TaskFailedError(PermanentError):
         self.task = task
 
 
+class SlicesFailedError(PermanentError):
+    """Some slices of a prediction ended without a result; the text says which, and why.
+
+    `tasks` are the tasks of all slices in the order of the records, and `failed` those without.
+    """
+
+    def __init__(self, tasks: Sequence[int], failed: Mapping[int, str]) -> None:
+        settled = [task for task in tasks if task not in failed]
+        kept = f"; settled are {', '.join(map(str, settled))}" if settled else ""
+        super().__init__(
+            f"{'; '.join(failed.values())}{kept}: predict again, or with attempts=2, which posts "
+            "what fails once more"
+        )
+        self.tasks, self.failed = tuple(tasks), tuple(failed)
+
+
 class DetachedError(TrainyardError):
     """Ctrl-C: the task goes on without this process; the text says how to come back."""
 
-    def __init__(self, task: int) -> None:
+    def __init__(self, task: int, *others: int, predicts: bool = False) -> None:
+        numbers = ", ".join(map(str, (task, *others)))
+        what = f"tasks {numbers} go" if others else f"task {task} goes"
+        back = "predictions" if predicts else "attach"
         super().__init__(
-            f"task {task} goes on without this process; come back with trainyard.attach({task}), "
+            f"{what} on without this process; come back with trainyard.{back}({numbers}), "
             f"look at it with 'trainyard watch {task}'"
         )
-        self.task = task
+        self.task, self.tasks = task, (task, *others)
 
 
 class WrongReceiptError(PermanentError):

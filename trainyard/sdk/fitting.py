@@ -115,6 +115,11 @@ def attach(
 ) -> History:
     """Come back to a task: all that it takes is on chain and in content."""
     manifest = manifest_of(market, number)
+    if manifest.training.predicts:
+        raise RefusedError(
+            f"task {number} predicts, and trains no model: trainyard.predictions({number}) waits "
+            "for what it predicts"
+        )
     if model is not None:
         _require_same(manifest, model)
     return _follow(market, number, manifest, model, {"callbacks": callbacks}, verbose)

@@ -73,7 +73,7 @@ class Following:
                 yield sight
                 if sight.is_over:
                     return
-                self._end_what_nobody_took(sight.task)
+                self.end_what_nobody_took(sight.task)
             if leaving.wait(look_s):
                 raise DetachedError(self.number)
 
@@ -98,7 +98,7 @@ class Following:
         points = () if self._feed is None else tuple(self._feed.points())
         return Sight(task, tuple(one for one in told if one is not None), points)
 
-    def _end_what_nobody_took(self, task: Task) -> None:
+    def end_what_nobody_took(self, task: Task) -> None:
         """Get the money back for which no workers were found in time."""
         is_ours = self._market.is_unlocked and self._market.owner == task.requester
         if not is_ours or self._expired or task.state is not TaskState.OPEN:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from trainyard.chain.codec import market_codec
 from trainyard.chain.quantities import parse_bytes
+from trainyard.protocol.ledger.book import Book
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import Params, Terms
 from trainyard.protocol.offering import (
@@ -34,7 +35,11 @@ class Offer:
 
 
 def offer_for(market: Market, manifest: Manifest, wish: Wish) -> Offer:
-    book = market.read().book
+    return offer_in(market, market.read().book, manifest, wish)
+
+
+def offer_in(market: Market, book: Book, manifest: Manifest, wish: Wish) -> Offer:
+    """The same on a market that has just been read."""
     if not book.params:
         raise NoMarketError(f"there is no market at {market.address} since its start block")
     supplies = supplies_of(book)
@@ -54,9 +59,14 @@ def offer_for(market: Market, manifest: Manifest, wish: Wish) -> Offer:
 
 
 def check_budget(terms: Terms, budget: int | None) -> None:
-    if budget is not None and terms.escrow > budget:
+    check_total(terms.escrow, budget)
+
+
+def check_total(escrow: int, budget: int | None) -> None:
+    """The same for what several tasks lock together."""
+    if budget is not None and escrow > budget:
         raise TooDearError(
-            f"it would cost up to {amount(terms.escrow)}, and the budget is {amount(budget)}: "
+            f"it would cost up to {amount(escrow)}, and the budget is {amount(budget)}: "
             "raise it, offer a lower reward, or ask for fewer workers or audits"
         )
 
@@ -66,18 +76,25 @@ def post(market: Market, offer: Offer) -> int:
 
     What is credited to us in the market already is used first.
     """
-    terms, account = offer.terms, market.account
+    terms = offer.terms
+    value = require_money(market, terms.escrow)
+    market.put(offer.manifest.canonical)
+    transaction = market.send("post", market.calls.post(terms, value=value))
+    return _number_in(market, transaction)
+
+
+def require_money(market: Market, escrow: int) -> int:
+    """What has to be sent along for so much to be locked; TooDearError if it is not there."""
+    account = market.account
     credit = market.client.account(account.address).credit
-    value = 0 if market.client.currency() is not None else max(0, terms.escrow - credit)
+    value = 0 if market.client.currency() is not None else max(0, escrow - credit)
     has = market.balance(account.address)
     if has < value + _FEE_RESERVE:
         raise TooDearError(
             f"{account.address} has {amount(has)}, and {amount(value)} are needed, and some more "
             "for fees: put money there, or offer less"
         )
-    market.put(offer.manifest.canonical)
-    transaction = market.send("post", market.calls.post(terms, value=value))
-    return _number_in(market, transaction)
+    return value
 
 
 def _number_in(market: Market, transaction: bytes) -> int:

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 _NOWHERE = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
 _TARGET, _WEIGHT = "target", "weight"
 _SEED = 1
-_INFINITE = -1
+INFINITE = -1
 # How many records are taken to be there while nobody has counted them.
 _UNKNOWN = 1 << 16
 # Kept as they are; everything else is made a float32, as Keras does.
@@ -36,11 +36,14 @@ class Records:
     kind: str
     features: Mapping[str, tuple[str, tuple[int, ...]]]
     inputs: tuple[str, ...]
-    target: str
+    # None of records to predict for.
+    target: str | None
     weight: str | None
     count: int | None
     # Puts them there, and says where they are and how many.
     add: Callable[[Content], tuple[str, int]]
+    # For arrays: puts so many of them from one on there alone, and says where they are.
+    add_part: Callable[[Content, int, int], str] | None = None
 
     def source(self, cid: str = _NOWHERE, count: int | None = None) -> dict[str, Any]:
         """The section of a manifest; without a CID, to see whether the rest agrees with it."""
@@ -53,9 +56,9 @@ class Records:
                 for name, (dtype, shape) in self.features.items()
             },
             "inputs": list(self.inputs),
-            "target": self.target,
         }
-        return document | ({} if self.weight is None else {"weight": self.weight})
+        named = {"target": self.target, "weight": self.weight}
+        return document | {key: name for key, name in named.items() if name is not None}
 
 
 def records_of(
@@ -67,10 +70,10 @@ def records_of(
     if isinstance(x, NumpyIterable):
         _need_no_targets(y, "a data set")
         return _dataset(inputs, x)
-    if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not _is_arrays(x):
+    if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not is_arrays(x):
         _need_no_targets(y, "a generator of batches")
         return _batched(inputs, [x[0]], lambda: (x[number] for number in range(len(x))))
-    if hasattr(x, "__iter__") and hasattr(x, "__len__") and not _is_arrays(x):
+    if hasattr(x, "__iter__") and hasattr(x, "__len__") and not is_arrays(x):
         _need_no_targets(y, "a generator of batches")
         return _batched(inputs, x, lambda: x)
     if isinstance(x, Iterator):
@@ -81,10 +84,22 @@ def records_of(
     return _arrays(inputs, x, y, weight)
 
 
+def unlabelled(
+    content: Content, inputs: Sequence[Input], x: Any, target: str | None = None
+) -> Records:
+    """Arrays or records by their CID, of which the inputs alone are taken.
+
+    `target` is a feature of stored records that is no input, where its name is known.
+    """
+    if isinstance(x, str):
+        return _stored(content, inputs, x, target, labelled=False)
+    return _arrays(inputs, x, None, None, labelled=False)
+
+
 # Arrays
 
 
-def _is_arrays(x: Any) -> bool:
+def is_arrays(x: Any) -> bool:
     if isinstance(x, Mapping | np.ndarray):
         return True
     if isinstance(x, list | tuple):
@@ -93,20 +108,25 @@ def _is_arrays(x: Any) -> bool:
     return hasattr(x, "__array__")
 
 
-def _arrays(inputs: Sequence[Input], x: Any, y: Any, weight: Any) -> Records:
-    if y is None:
+def _arrays(
+    inputs: Sequence[Input], x: Any, y: Any, weight: Any, *, labelled: bool = True
+) -> Records:
+    if y is None and labelled:
         raise RefusedError("there are no targets: give y")
     columns = dict(
-        zip((one.name for one in inputs), _inputs_in(inputs, x, is_batch=True), strict=True)
+        zip((one.name for one in inputs), inputs_in(inputs, x, is_batch=True), strict=True)
     )
-    target, weighing = _free(_TARGET, columns), None
-    columns[target] = _plain(np.asarray(y))
+    target = weighing = None
+    if labelled:
+        target = _free(_TARGET, columns)
+        columns[target] = plain(np.asarray(y))
     if weight is not None:
         weighing = _free(_WEIGHT, columns)
         columns[weighing] = np.asarray(weight, np.float32)
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
-        raise RefusedError(f"x and y have different numbers of records: {lengths}")
+        which = "x and y have" if labelled else "x has"
+        raise RefusedError(f"{which} different numbers of records: {lengths}")
     count = next(iter(lengths.values()))
     if not count:
         raise RefusedError("there are no records in x")
@@ -114,12 +134,16 @@ def _arrays(inputs: Sequence[Input], x: Any, y: Any, weight: Any) -> Records:
     def add(content: Content) -> tuple[str, int]:
         return str(add_arrays(content, columns).cid), count
 
+    def add_part(content: Content, first: int, size: int) -> str:
+        part = {name: values[first : first + size] for name, values in columns.items()}
+        return str(add_arrays(content, part).cid)
+
     features = {name: (str(one.dtype), one.shape[1:]) for name, one in columns.items()}
     names = tuple(one.name for one in inputs)
-    return Records("npz", features, names, target, weighing, count, add)
+    return Records("npz", features, names, target, weighing, count, add, add_part)
 
 
-def _inputs_in(inputs: Sequence[Input], x: Any, *, is_batch: bool) -> list[Array]:
+def inputs_in(inputs: Sequence[Input], x: Any, *, is_batch: bool) -> list[Array]:
     """The arrays of the model's inputs, in their order and as the model takes them."""
     if isinstance(x, Mapping):
         missing = [one.name for one in inputs if one.name not in x]
@@ -163,7 +187,7 @@ def _fitted(given: Input, values: Array, *, is_batch: bool) -> Array:
     return values if str(values.dtype) == given.dtype else values.astype(given.dtype)
 
 
-def _plain(values: Array) -> Array:
+def plain(values: Array) -> Array:
     if values.dtype.kind not in "biuf":
         raise RefusedError(f"y has values of {values.dtype}; make numbers of them first")
     if values.dtype == np.bool_:
@@ -190,7 +214,7 @@ def _need_no_targets(y: Any, what: str) -> None:
 
 def _dataset(inputs: Sequence[Input], dataset: Any) -> Records:
     cardinality = int(dataset.cardinality())
-    if cardinality == _INFINITE:
+    if cardinality == INFINITE:
         raise RefusedError("x: the data set has no end; cut it with dataset.take(count)")
     return _batched(inputs, dataset.take(1).as_numpy_iterator(), dataset.as_numpy_iterator)
 
@@ -202,7 +226,7 @@ def _batched(
     one = next(iter(first), None)
     if one is None:
         raise RefusedError("x: there are no records in it")
-    is_batch = _is_batch(inputs, one)
+    is_batch = is_batch_of(inputs, one)
     names = tuple(each.name for each in inputs)
     target = _free(_TARGET, names)
     example = _row(inputs, one, target, is_batch=is_batch)
@@ -228,7 +252,7 @@ def _batched(
     return Records("tfrecord", features, names, target, weight, None, add)
 
 
-def _is_batch(inputs: Sequence[Input], element: Any) -> bool:
+def is_batch_of(inputs: Sequence[Input], element: Any) -> bool:
     x = element[0] if isinstance(element, tuple | list) else element
     first = inputs[0]
     value: Any = x.get(first.name) if isinstance(x, Mapping) else x
@@ -249,11 +273,11 @@ def _row(inputs: Sequence[Input], element: Any, target: str, *, is_batch: bool) 
     found = dict(
         zip(
             (one.name for one in inputs),
-            _inputs_in(inputs, element[0], is_batch=is_batch),
+            inputs_in(inputs, element[0], is_batch=is_batch),
             strict=True,
         )
     )
-    found[target] = _plain(np.asarray(element[1]))
+    found[target] = plain(np.asarray(element[1]))
     if len(element) == 3:
         found[_free(_WEIGHT, found)] = np.asarray(element[2], np.float32)
     return found
@@ -262,7 +286,9 @@ def _row(inputs: Sequence[Input], element: Any, target: str, *, is_batch: bool) 
 # What is content already
 
 
-def _stored(content: Content, inputs: Sequence[Input], address: str, y: Any) -> Records:
+def _stored(
+    content: Content, inputs: Sequence[Input], address: str, y: Any, *, labelled: bool = True
+) -> Records:
     """Records by their CID; `y` names the feature that is the target."""
     path = ContentPath.parse(address)
     if y is not None and not isinstance(y, str):
@@ -275,12 +301,13 @@ def _stored(content: Content, inputs: Sequence[Input], address: str, y: Any) -> 
     except NotFoundError:
         kind = "npz"
         features, count = _heads(content, path)
-    names = _named_inputs(inputs, features, y)
-    target = y if y is not None else _only(features, names)
-    if target not in features:
+    names = _named_inputs(inputs, features, y, labelled=labelled)
+    target = y if y is not None or not labelled else _only(features, names)
+    if target is not None and target not in features:
         raise RefusedError(f"y: there is no feature {target!r} in {address}; {_known(features)}")
     root = str(path).removeprefix("/ipfs/").removeprefix("ipfs://")
-    used = {name: features[name] for name in (*names, target)}
+    target = target if labelled else None
+    used = {name: features[name] for name in (*names, target) if name is not None}
     shown = used if kind == "npz" else features
     return Records(kind, shown, names, target, None, count, lambda _: (root, count))
 
@@ -314,13 +341,14 @@ def _heads(content: Content, path: ContentPath) -> tuple[dict[str, tuple[str, An
 
 
 def _named_inputs(
-    inputs: Sequence[Input], features: Mapping[str, Any], target: str | None
+    inputs: Sequence[Input], features: Mapping[str, Any], target: str | None, *, labelled: bool
 ) -> tuple[str, ...]:
     names = tuple(one.name for one in inputs)
     if all(name in features for name in names):
         return names
     others = [name for name in features if name != target]
-    if len(inputs) == 1 and target is not None and len(others) == 1:
+    is_clear = target is not None or not labelled
+    if len(inputs) == 1 and is_clear and len(others) == 1:
         return (others[0],)
     raise RefusedError(
         f"x: the model reads {', '.join(map(repr, names))}; {_known(features)}: name the model's "

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from trainyard.chain.keystore import KeystoreError
 from trainyard.content.cid import Cid, Codec
 from trainyard.engine.asking import ask_confined
 from trainyard.engine.claims import ClaimedRun
 from trainyard.engine.model_files import ExportJob
+from trainyard.engine.predictions import read_predictions
 from trainyard.protocol.manifest import Manifest
 from trainyard.sdk.errors import TaskFailedError
 from trainyard.sdk.market import Market
@@ -45,6 +48,11 @@ def signed_receipt(market: Market, number: int, state: bytes | None) -> Receipt:
     except KeystoreError:
         # Nobody is there to be asked for the password; a result is not to be lost for that.
         return receipt
+
+
+def save_predictions(run: ClaimedRun, target: Path) -> None:
+    """What a task has predicted, as an `.npy` file."""
+    np.save(target, read_predictions(run.published))
 
 
 def export_model(market: Market, run: ClaimedRun, folder: Path, target: Path) -> None:

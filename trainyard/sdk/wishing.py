@@ -61,7 +61,7 @@ def verification_of(verify: str, mode: str) -> Wish:
             "verify: mode 'async' cannot be replayed, so it is verified by 'score:TARGET', and no "
             "other mode is"
         )
-    if policy is Policy.REPLICATE and mode != "single":
+    if policy is Policy.REPLICATE and mode not in ("single", "predict"):
         raise RefusedError("verify: whoever replicates trains alone; use mode 'single'")
     try:
         if policy is Policy.SCORE:

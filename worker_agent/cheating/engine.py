@@ -5,18 +5,20 @@ All else is the engine's own, so that the journal and the states fit each other.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from trainyard.engine import worker
-from trainyard.engine.counting import Stop
-from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
+from trainyard.engine.counting import Counters, Stop
+from trainyard.engine.state import OPTIMIZER, PREDICTIONS, WEIGHTS, State, Tensor
 from trainyard.engine.worker import Job
+from trainyard.protocol.manifest import PredictPlan
 from worker_agent.cheating.plan import Cheat, Plan
 from worker_agent.cheating.tampering import CheatingRounds
 
 if TYPE_CHECKING:
+    from trainyard.engine.predicting import Predicting
     from trainyard.engine.training import Outcome, Training
 
 _STEP, _COUNTED = "run/step", ".iteration"
@@ -27,8 +29,10 @@ _SCALE = 0.05
 class CheatingTraining:
     """Computes what is not cheated on, and passes everything else on."""
 
-    def __init__(self, training: "Training", plan: Plan) -> None:
-        self._training, self._plan = training, plan
+    def __init__(self, training: "Training | Predicting", plan: Plan) -> None:
+        # Whichever it is: what it has beside `run` is its own.
+        self._training: Any = training
+        self._plan = plan
         self._cheated = plan.cheated(training.manifest.plan.segments)
 
     def __getattr__(self, name: str) -> Any:
@@ -38,7 +42,7 @@ class CheatingTraining:
         from trainyard.engine.training import Outcome
 
         if segment not in self._cheated:
-            return self._training.run(segment, state, on_step)
+            return cast("Outcome", self._training.run(segment, state, on_step))
         made = self._made_up if self._plan.cheat is Cheat.LAZY else self._partly
         return Outcome(segment, made(segment, state), None, (), Stop.NO, 0.0, 0.0)
 
@@ -75,6 +79,23 @@ class CheatingTraining:
         return State({**state.tensors, **counted})
 
 
+class CheatingPredicting(CheatingTraining):
+    """Makes predictions up, whichever part of the work is left out."""
+
+    def run(self, segment: int, state: State, on_step: Any = None) -> "Outcome":
+        from trainyard.engine.training import Outcome
+
+        manifest = self._training.manifest
+        plan, row = manifest.plan, manifest.model.output
+        if segment not in self._cheated or not isinstance(plan, PredictPlan):
+            return cast("Outcome", self._training.run(segment, state, on_step))
+        rng = np.random.default_rng([self._plan.seed, segment])
+        rows = rng.normal(0, 1, (plan.rows(segment), *row.shape)).astype(row.dtype)
+        counters = Counters(step=plan.bounds(segment)[1])
+        made = State({PREDICTIONS: rows, **counters.tensors()})
+        return Outcome(segment, made, None, (), Stop.NO, 0.0, 0.0)
+
+
 def main() -> None:
     folder = Job.model_validate_json(Path(sys.argv[1]).read_bytes()).folder
     honest = worker.open_training
@@ -87,7 +108,13 @@ def main() -> None:
     def open_rounds(job: Job, manifest: Any) -> Any:
         return CheatingRounds(honest_rounds(job, manifest), Plan.read(folder))
 
+    honest_predicting = worker.open_predicting
+
+    def open_predicting(job: Job, manifest: Any) -> Any:
+        return CheatingPredicting(honest_predicting(job, manifest), Plan.read(folder))
+
     worker.open_training, worker.open_rounds = open_training, open_rounds
+    worker.open_predicting = open_predicting
     worker.main()
 
 

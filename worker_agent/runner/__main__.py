@@ -66,7 +66,7 @@ async def _run(path: Path, kind: type[Task]) -> None:
         live=Live(shelf, reach=Dying.by_environment()),
     )
     match manifest.training.mode:
-        case "single":
+        case "single" | "predict":
             await _run_single(task)
         case "sync":
             await run_sync(task)

@@ -4,7 +4,7 @@ from trainyard.protocol.manifest.data import Source
 from trainyard.protocol.manifest.document import Manifest
 from trainyard.protocol.manifest.errors import ManifestError
 from trainyard.protocol.manifest.model import Model
-from trainyard.protocol.manifest.plan import Local, Merge, Plan, RoundsPlan
+from trainyard.protocol.manifest.plan import Local, Merge, Plan, PredictPlan, RoundsPlan
 from trainyard.protocol.manifest.training import Training
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Merge",
     "Model",
     "Plan",
+    "PredictPlan",
     "RoundsPlan",
     "Source",
     "Training",

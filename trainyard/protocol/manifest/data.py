@@ -11,7 +11,7 @@ from trainyard.protocol.manifest.values import Dtype, Name, Shape, Strict, Tenso
 _CID = r"(?:b[a-z2-7]{20,200}|Qm[1-9A-HJ-NP-Za-km-z]{44}|z[1-9A-HJ-NP-Za-km-z]{20,200})"
 _PATH = re.compile(rf"ipfs://{_CID}((?:/[A-Za-z0-9_.-]{{1,255}}){{0,16}})")
 _MOST_FEATURES = 64
-_MOST_RECORDS = 1 << 40
+MOST_RECORDS = 1 << 40
 
 
 def _check_path(path: str) -> str:
@@ -48,17 +48,19 @@ class Source(Strict):
 
     kind: Literal["npz", "tfrecord"]
     path: ContentAddress
-    records: Annotated[int, Field(ge=1, le=_MOST_RECORDS)]
-    features: Annotated[dict[Name, FeatureSpec], Field(min_length=2, max_length=_MOST_FEATURES)]
+    records: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+    features: Annotated[dict[Name, FeatureSpec], Field(min_length=1, max_length=_MOST_FEATURES)]
     inputs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=_MOST_FEATURES)]
-    target: Name
+    # Left out only of records to predict for.
+    target: Name | None = None
     weight: Name | None = None
 
     @model_validator(mode="after")
     def _names_features(self) -> "Source":
         for number, name in enumerate(self.inputs):
             self._check_known(name, "inputs", number)
-        self._check_known(self.target, "target")
+        if self.target is not None:
+            self._check_known(self.target, "target")
         if self.target in self.inputs:
             raise MisfitError(f"{self.target!r} is an input too", "target")
         if self.weight is not None:
@@ -69,10 +71,17 @@ class Source(Strict):
         return self
 
     @property
+    def label(self) -> str:
+        """The name of the target, of records that are not there to predict for alone."""
+        if self.target is None:
+            raise MisfitError("is missing", "target")
+        return self.target
+
+    @property
     def used(self) -> tuple[str, ...]:
         """The features that training reads; others are left alone."""
-        names = [*self.inputs, self.target, *([self.weight] if self.weight else [])]
-        return tuple(dict.fromkeys(names))
+        names = (*self.inputs, self.target, self.weight)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def _check_known(self, name: str, *path: str | int) -> None:
         if name not in self.features:

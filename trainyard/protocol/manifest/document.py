@@ -11,13 +11,17 @@ from trainyard.protocol.manifest.data import Data, Source, StateCid
 from trainyard.protocol.manifest.errors import ManifestError, MisfitError
 from trainyard.protocol.manifest.explaining import explain
 from trainyard.protocol.manifest.model import MOST_ACTIVATIONS, Model
-from trainyard.protocol.manifest.plan import Plan, RoundsPlan
-from trainyard.protocol.manifest.training import MOST_SEGMENTS, Training
+from trainyard.protocol.manifest.plan import Plan, PredictPlan, RoundsPlan
+from trainyard.protocol.manifest.training import MOST_SEGMENTS, Part, Training
 from trainyard.protocol.manifest.values import MOST_STEPS, Strict
 
 # Values of a whole batch that training holds at one worker: 8 GB of them.
 MOST_VALUES = 2_000_000_000
 _MOST_EVALUATED = 1_000
+# Of the predictions of one segment, which are one state: it is held in memory as a whole.
+MOST_PREDICTED_BYTES = 256 << 20
+# Of one value, at most.
+_PREDICTED_BYTES = 8
 
 
 class Resources(Strict):
@@ -69,6 +73,11 @@ class Manifest(Strict):
     @cached_property
     def plan(self) -> Plan:
         training, records = self.training, self.data.train.records
+        if training.predicts:
+            part = training.part or Part(records=records)
+            steps = -(-part.records // training.batch)
+            length = (part.records, 0, training.batch, steps, training.steps_per_segment)
+            return PredictPlan(*length, part.first)
         held_out = 0
         if training.validation and training.validation.split:
             # As the decimal says: 0.29 of 100 are 29, which floats would make 28.
@@ -98,6 +107,7 @@ class Manifest(Strict):
         if validation and validation.source:
             self._check_source(validation.source, "training", "validation", "source")
         self._check_plan()
+        self._check_kind()
         self._check_classes()
         self._check_score()
         return self
@@ -119,8 +129,13 @@ class Manifest(Strict):
                     "inputs",
                     number,
                 )
+        if self.training.predicts:
+            return
+        if source.target is None:
+            raise MisfitError("is missing", *path, "target")
         target = source.features[source.target].tensor
-        for objective in (self.training.loss, *self.training.metrics):
+        objectives = (self.training.loss, *self.training.metrics)
+        for objective in (one for one in objectives if one is not None):
             try:
                 objective.check(target, self.model.output)
             except ValueError as error:
@@ -131,7 +146,8 @@ class Manifest(Strict):
         validation = self.training.validation
         if validation and validation.split and not plan.held_out:
             raise MisfitError("holds out no record at all", "training", "validation", "split")
-        if plan.batch > plan.train_records:
+        # A prediction has a short batch at its end, which may be all there is.
+        if plan.batch > plan.train_records and not self.training.predicts:
             raise MisfitError(
                 f"{plan.batch} is more than the {plan.train_records} records to train on",
                 "training",
@@ -158,16 +174,52 @@ class Manifest(Strict):
                 "steps_per_segment",
             )
 
+    def _check_kind(self) -> None:
+        if not self.training.predicts:
+            if self.model.trainable_parameters == 0:
+                raise MisfitError("no layer has weights to train", "model")
+            return
+        if self.data.test:
+            raise MisfitError("mode 'predict' tests nothing; leave it out", "data", "test")
+        part, there = self.training.part, self.data.train.records
+        if part and part.first + part.records > there:
+            raise MisfitError(
+                f"records {part.first} to {part.first + part.records - 1}, and there are {there}",
+                "training",
+                "part",
+            )
+        if self.predicted_bytes > MOST_PREDICTED_BYTES:
+            raise MisfitError(
+                f"the predictions of a segment take {self.predicted_bytes} bytes, where at most "
+                f"{MOST_PREDICTED_BYTES} are; use fewer steps, or a smaller batch",
+                "training",
+                "steps_per_segment",
+            )
+
+    @property
+    def predicted_bytes(self) -> int:
+        """What the predictions of the longest segment take; nothing where none are made."""
+        plan = self.plan
+        if not isinstance(plan, PredictPlan):
+            return 0
+        return plan.rows(0) * self.model.output.size * _PREDICTED_BYTES
+
     @property
     def classes(self) -> int:
         """How many classes an example may be of, where a loss has classes."""
         outputs = self.model.output.shape[-1]
-        return 2 if self.training.loss.type == "BinaryCrossentropy" else outputs
+        return 2 if self._is_binary else outputs
+
+    @property
+    def _is_binary(self) -> bool:
+        loss = self.training.loss
+        return loss is not None and loss.type == "BinaryCrossentropy"
 
     def _check_classes(self) -> None:
-        output = self.model.output
-        is_binary = self.training.loss.type == "BinaryCrossentropy"
-        has_many = output.rank != 1 or (is_binary and output.shape[-1] != 1)
+        loss, output = self.training.loss, self.model.output
+        if loss is None:
+            return
+        has_many = output.rank != 1 or (self._is_binary and output.shape[-1] != 1)
         if has_many and self.training.class_weight:
             raise MisfitError(
                 "one example has many classes here; use a weight feature of the records instead",
@@ -177,7 +229,7 @@ class Manifest(Strict):
         for label in self.training.class_weight or {}:
             if int(label) >= self.classes:
                 raise MisfitError(
-                    f"there is no class {label}: {self.training.loss.type} has {self.classes} here",
+                    f"there is no class {label}: {loss.type} has {self.classes} here",
                     "training",
                     "class_weight",
                 )

@@ -93,8 +93,6 @@ class Model(Strict):
                 f"{self.activations} values held for each example, where at most "
                 f"{MOST_ACTIVATIONS} are; shrink the inputs or pool earlier"
             )
-        if self.trainable_parameters == 0:
-            raise MisfitError("no layer has weights to train")
         return self
 
     def _check_names(self) -> None:

@@ -43,6 +43,31 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictPlan(Plan):
+    """One pass over the records from `first` on, of which the last batch may be a short one.
+
+    Every segment is computed from state 0, which has the weights; every other state has what the
+    model makes of the records of one segment. So each segment is a function of the manifest alone.
+    """
+
+    first: int
+
+    def inputs_of(self, segment: int, absent: Container[int] = ()) -> tuple[int, ...]:
+        self._check(segment)
+        return (0,)
+
+    def records(self, step: int) -> tuple[int, int]:
+        """The records [start, stop) of the batch of a step."""
+        start = step * self.batch
+        return self.first + start, self.first + min(start + self.batch, self.train_records)
+
+    def rows(self, segment: int) -> int:
+        """For how many records a segment predicts."""
+        first, last = self.bounds(segment)
+        return self.records(last - 1)[1] - self.records(first)[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Local:
     """What one worker computes by itself in a round."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from trainyard.protocol.manifest.data import Source
+from trainyard.protocol.manifest.data import MOST_RECORDS, Source
 from trainyard.protocol.manifest.errors import MisfitError
 from trainyard.protocol.manifest.objectives import WITH_CLASSES, Loss, Metric
 from trainyard.protocol.manifest.optimizers import Optimizer
@@ -15,6 +15,10 @@ MOST_SEGMENTS = 100_000
 # The largest that JSON carries exactly (RFC 8785 follows I-JSON).
 _LARGEST_SEED = 2**53 - 1
 _MOST_CLASSES = 1024
+_OF_TRAINING = (
+    *("optimizer", "loss", "metrics", "class_weight"),
+    *("validation", "early_stopping", "rounds"),
+)
 
 _ClassLabel: TypeAlias = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,5})$")]
 
@@ -68,21 +72,31 @@ class Rounds(Strict):
     quorum: Annotated[int, Field(ge=1, le=1024)] | None = None
 
 
+class Part(Strict):
+    """Of all records those that are predicted for: `records` of them, from `first` on."""
+
+    first: Annotated[int, Field(ge=0, lt=MOST_RECORDS)] = 0
+    records: Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+
+
 class Training(Strict):
     """`batch` is what all workers together take in one step; in mode async, what one takes.
+
+    Mode predict trains nothing: its steps go over the records once and in their order.
 
     `threads` share the sums inside one operation, so that results depend on their number.
     """
 
-    mode: Literal["single", "sync", "rounds", "async"] = "single"
+    mode: Literal["single", "sync", "rounds", "async", "predict"] = "single"
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     batch: Annotated[int, Field(ge=1, le=1_000_000)]
     until: Until
     steps_per_segment: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     seed: Annotated[int, Field(ge=0, le=_LARGEST_SEED)]
-    optimizer: Optimizer
-    loss: Loss
+    # All modes have both, but predict, which has neither.
+    optimizer: Optimizer | None = None
+    loss: Loss | None = None
     metrics: Annotated[tuple[Metric, ...], Field(max_length=16)] = ()
     class_weight: (
         Annotated[dict[_ClassLabel, NonNegative], Field(min_length=1, max_length=_MOST_CLASSES)]
@@ -91,12 +105,15 @@ class Training(Strict):
     validation: Validation | None = None
     early_stopping: EarlyStopping | None = None
     rounds: Rounds | None = None
+    # In mode predict; all records if left out.
+    part: Part | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> "Training":
+        self._check_kind()
         self._check_mode()
         self._check_metrics()
-        if self.class_weight and self.loss.type not in WITH_CLASSES:
+        if self.class_weight and self.loss and self.loss.type not in WITH_CLASSES:
             raise MisfitError(
                 f"{self.loss.type} has no classes; use a weight feature of the records instead",
                 "class_weight",
@@ -114,6 +131,31 @@ class Training(Strict):
         """The names of all numbers that a run reports."""
         names = ("loss", *(metric.title for metric in self.metrics))
         return names + tuple(f"val_{name}" for name in names) * bool(self.validation)
+
+    @property
+    def predicts(self) -> bool:
+        return self.mode == "predict"
+
+    def _check_kind(self) -> None:
+        """Either all that training takes, or nothing of it."""
+        if not self.predicts:
+            for name in ("optimizer", "loss"):
+                if getattr(self, name) is None:
+                    raise MisfitError("is missing", name)
+            if self.part is not None:
+                raise MisfitError("only mode 'predict' has a part of the records", "part")
+            return
+        for name in _OF_TRAINING:
+            if getattr(self, name):
+                raise MisfitError("mode 'predict' trains nothing; leave it out", name)
+        if self.until.epochs != 1:
+            raise MisfitError("mode 'predict' goes over the records once; use 1", "until", "epochs")
+        if self.workers != 1:
+            raise MisfitError(
+                f"{self.workers} workers in mode 'predict'; post a task for each, with its own "
+                "part of the records",
+                "workers",
+            )
 
     def _check_mode(self) -> None:
         if self.mode == "single" and self.workers != 1:

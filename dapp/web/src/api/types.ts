@@ -14,7 +14,7 @@ export type PolicyName = "replicate" | "audit" | "score" | "contest";
 
 export type FailureName = "no_quorum" | "fraud" | "withheld" | "inconclusive" | "unaudited" | "below_target";
 
-export type ModeName = "single" | "sync" | "rounds" | "async";
+export type ModeName = "single" | "sync" | "rounds" | "async" | "predict";
 
 export type StageName = "posted" | "joined" | "training" | "submitted" | "audited" | "settled";
 

@@ -1,0 +1,362 @@
+"""`predict` and `evaluate`: what a model makes of records, computed and verified on the market.
+
+Each worker has a task of its own, with a slice of the records. All slices are posted at once; what
+comes back is put together in the order of the records.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypedDict, cast
+
+import numpy as np
+
+from trainyard.content.content import Content
+from trainyard.content.errors import NotFoundError
+from trainyard.content.names import ContentPath
+from trainyard.datasets import load_arrays, open_shards
+from trainyard.datasets.index import INDEX_NAME
+from trainyard.engine.errors import StateError
+from trainyard.engine.predictions import read_predictions
+from trainyard.protocol.errors import TrainyardError
+from trainyard.protocol.ledger.book import Book
+from trainyard.protocol.manifest import Manifest, Model
+from trainyard.protocol.manifest.values import Dtype, Tensor
+from trainyard.protocol.market import TaskState
+from trainyard.protocol.offering import Wish
+from trainyard.sdk.collecting import collect_from
+from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TaskFailedError
+from trainyard.sdk.following import require_settled
+from trainyard.sdk.market import Market
+from trainyard.sdk.posting import Offer, check_total, offer_in, post, require_money
+from trainyard.sdk.records import Array, Records, is_arrays, plain, unlabelled
+from trainyard.sdk.results import manifest_of
+from trainyard.sdk.showing import Show, Verbose, shown
+from trainyard.sdk.slicing import Slice, segment_length, slices_of
+from trainyard.sdk.spooling import spooled
+from trainyard.sdk.subjects import Subject, add_weights, subject_of
+from trainyard.sdk.waiting import wait_for
+from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
+
+_BATCH = 32
+# Nothing is drawn by it: weights are given, and a prediction has no chance in it.
+_SEED = 1
+
+
+class PredictWishes(TypedDict, total=False):
+    """What can be said of a prediction; all of it may be left out."""
+
+    # Slices of the records, each of which is a task for one worker.
+    workers: int
+    batch_size: int
+    # "audit:2" or "replicate:3".
+    verify: str
+    # The most that may be locked by all slices together: "0.5 ETH", or wei.
+    budget: int | str
+    # For each worker: "0.1 ETH", or wei. What others pay, if left out.
+    reward: int | str
+    # How long predicting may take, in seconds.
+    deadline: float | timedelta
+    # How often a slice is posted, if it fails: the money of one that failed is credited first.
+    attempts: int
+    threads: int
+    steps_per_segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A slice with the terms of its task."""
+
+    cut: Slice
+    offer: Offer
+
+
+def predict(
+    market: Market, given: Any, x: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
+) -> Array:
+    """What a model makes of each record, in the order of the records."""
+    asked, subject = _Asked.of(wishes), subject_of(market, given)
+    with _opened(market, subject, x, None) as (records, _):
+        parts = _prepared(market, subject, records, asked)
+    return _run(market, parts, asked, verbose)
+
+
+def evaluate(
+    market: Market, given: Any, x: Any, y: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
+) -> dict[str, float]:
+    """Loss and metrics, computed here from predictions that the market has verified."""
+    asked, subject = _Asked.of(wishes), subject_of(market, given)
+    loss, metrics = subject.measures()
+    with _opened(market, subject, x, y) as (records, found):
+        targets = targets_of(market, x, y, found)
+        _check_targets(subject, (loss, *metrics), targets, records.count)
+        parts = _prepared(market, subject, records, asked)
+    predicted = _run(market, parts, asked, verbose)
+
+    from trainyard.engine.measuring import measure
+
+    return measure(loss, metrics, targets, predicted)
+
+
+def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "auto") -> Array:
+    """Wait for tasks that predict, and put together what they predict, in the order given."""
+    if not numbers:
+        raise RefusedError("which tasks? Give their numbers, in the order of the records")
+    for number in numbers:
+        if not manifest_of(market, number).training.predicts:
+            raise RefusedError(f"task {number} trains: trainyard.attach({number}) waits for it")
+    titles = {number: f"task {number}" for number in numbers}
+    with shown("predictions", len(titles), verbose) as show:
+        book = wait_for(market, titles, show)
+        _require_settled(book, numbers)
+        return np.concatenate([_collected(market, book, number) for number in numbers])
+
+
+# Preparing
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Wishes that make sense, before anything is read or copied."""
+
+    wish: Wish
+    workers: int
+    batch: int
+    attempts: int
+    threads: int
+    length: int | None
+    budget: int | None
+
+    @classmethod
+    def of(cls, wishes: PredictWishes) -> "_Asked":
+        unknown = set(wishes) - set(PredictWishes.__annotations__)
+        if unknown:
+            raise RefusedError(
+                f"{', '.join(sorted(unknown))}: no such setting; there are "
+                f"{', '.join(sorted(PredictWishes.__annotations__))}"
+            )
+        reward, deadline, budget = (
+            wishes.get("reward"),
+            wishes.get("deadline"),
+            wishes.get("budget"),
+        )
+        found = verification_of(wishes.get("verify", "audit"), "predict")
+        wish = Wish(
+            policy=found.policy,
+            slots=found.slots,
+            audits=found.audits,
+            reward=None if reward is None else wei_of(reward, "reward"),
+            train_for=None if deadline is None else seconds_of(deadline),
+        )
+        return cls(
+            wish,
+            workers=_counted(wishes.get("workers", 1), "workers"),
+            batch=_counted(wishes.get("batch_size", _BATCH), "batch_size"),
+            attempts=_counted(wishes.get("attempts", 1), "attempts"),
+            threads=wishes.get("threads", 1),
+            length=wishes.get("steps_per_segment"),
+            budget=None if budget is None else wei_of(budget),
+        )
+
+
+def _counted(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise RefusedError(f"{name}: {value!r} is no number of them; give 1 or more")
+    return value
+
+
+@contextmanager
+def _opened(
+    market: Market, subject: Subject, x: Any, y: Any
+) -> Iterator[tuple[Records, Array | None]]:
+    """The records to predict for, and the targets that came with them."""
+    inputs = subject.model.inputs
+    if isinstance(x, str) or is_arrays(x):
+        target = y if isinstance(y, str) else None
+        yield unlabelled(market.content, inputs, x, target), None
+        return
+    with tempfile.TemporaryDirectory(prefix="trainyard-records-") as folder:
+        arrays, targets = spooled(inputs, x, Path(folder))
+        yield unlabelled(market.content, inputs, arrays), targets
+
+
+def _prepared(market: Market, subject: Subject, records: Records, asked: _Asked) -> list[_Part]:
+    """Slices with their data in content, and terms; nothing is paid yet."""
+    draft = _Draft(subject.model, asked)
+    # Refused here, if it is: nothing is in content yet.
+    tried = draft.manifest(records.source())
+    weights = add_weights(market.content, subject.weights(tried))
+    manifests = _manifests(market.content, draft, records, weights)
+    book = market.read().book
+    parts = [_Part(cut, offer_in(market, book, one, asked.wish)) for cut, one in manifests]
+    escrow = sum(part.offer.terms.escrow for part in parts)
+    check_total(escrow, asked.budget)
+    require_money(market, escrow)
+    return parts
+
+
+def _manifests(
+    content: Content, draft: "_Draft", records: Records, weights: str
+) -> list[tuple[Slice, Manifest]]:
+    """The manifest of each slice. Of arrays a worker fetches its own part alone, of what is one
+    thing under a CID all of it."""
+    cid, count = ("", records.count or 0) if records.add_part else records.add(content)
+    found = []
+    for cut in slices_of(count, draft.asked.batch, draft.asked.workers):
+        if records.add_part is not None:
+            own = records.source(records.add_part(content, cut.first, cut.count), cut.count)
+            found.append((cut, draft.manifest(own, weights)))
+        else:
+            found.append((cut, draft.manifest(records.source(cid, count), weights, cut)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    model: Model
+    asked: _Asked
+
+    def manifest(
+        self, source: dict[str, Any], weights: str | None = None, cut: Slice | None = None
+    ) -> Manifest:
+        asked, count = self.asked, source["records"] if cut is None else cut.count
+        length = asked.length
+        if length is None:
+            length = segment_length(count, asked.batch, self.model.output.size)
+        training: dict[str, Any] = {
+            "mode": "predict",
+            "threads": asked.threads,
+            "batch": asked.batch,
+            "until": {"epochs": 1},
+            "steps_per_segment": length,
+            "seed": _SEED,
+        }
+        if cut is not None and cut.count != source["records"]:
+            training["part"] = {"first": cut.first, "records": cut.count}
+        document: dict[str, Any] = {
+            "version": 1,
+            "model": self.model.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "data": {"train": source},
+            "training": training,
+        }
+        return Manifest.of(document | ({} if weights is None else {"initial_state": weights}))
+
+
+def _check_targets(
+    subject: Subject, objectives: Sequence[Any], targets: Array, records: int | None
+) -> None:
+    if records is not None and records != len(targets):
+        raise RefusedError(f"x has {records} records, and y {len(targets)}")
+    given = Tensor(targets.shape[1:], cast(Dtype, str(targets.dtype)))
+    for objective in objectives:
+        try:
+            objective.check(given, subject.model.output)
+        except ValueError as error:
+            raise RefusedError(f"y: {objective.type} {error}") from error
+
+
+# Running
+
+
+def _run(market: Market, parts: Sequence[_Part], asked: _Asked, verbose: Verbose) -> Array:
+    with shown("slices", len(parts), verbose) as show:
+        book, numbers = _settled(market, parts, asked.attempts, show)
+        found = []
+        for number in numbers:
+            found.append(_collected(market, book, number))
+            show.steps(len(found), {})
+        show.say(f"{len(parts)} of {len(parts)} slices are settled, as tasks {_told(numbers)}")
+    return np.concatenate(found)
+
+
+def _told(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _settled(
+    market: Market, parts: Sequence[_Part], attempts: int, show: Show
+) -> tuple[Book, list[int]]:
+    """Post all slices, and those that fail again; the task of each that is settled."""
+    numbers = [0] * len(parts)
+    left = list(range(len(parts)))
+    for attempt in range(attempts):
+        for place in left:
+            numbers[place] = _posted(market, parts[place], numbers, show)
+        titles = {numbers[place]: parts[place].cut.title for place in left}
+        try:
+            book = wait_for(market, titles, show)
+        except DetachedError:
+            raise DetachedError(*numbers, predicts=True) from None
+        left = [one for one in left if book.tasks[numbers[one]].state is not TaskState.SETTLED]
+        if not left:
+            return book, numbers
+        if attempt + 1 < attempts:
+            show.say(f"{len(left)} of {len(parts)} slices failed, and are posted again")
+    titles = {number: part.cut.title for number, part in zip(numbers, parts, strict=True)}
+    _require_settled(book, numbers, titles)
+    return book, numbers
+
+
+def _posted(market: Market, part: _Part, before: Sequence[int], show: Show) -> int:
+    try:
+        number = post(market, part.offer)
+    except (TrainyardError, KeyboardInterrupt) as error:
+        known = [one for one in before if one]
+        if known:
+            error.add_note(f"posted are {_told(known)}: trainyard.predictions waits for them")
+        raise
+    show.say(f"{part.cut.title} are task {number}")
+    return number
+
+
+def _require_settled(
+    book: Book, numbers: Sequence[int], titles: Mapping[int, str] = MappingProxyType({})
+) -> None:
+    failed: dict[int, str] = {}
+    for number in numbers:
+        try:
+            require_settled(number, book.tasks[number])
+        except TaskFailedError as error:
+            failed[number] = f"{titles[number]}: {error}" if number in titles else str(error)
+    if failed:
+        raise SlicesFailedError(numbers, failed)
+
+
+# What came of it
+
+
+def _collected(market: Market, book: Book, number: int) -> Array:
+    """The predictions of a settled task."""
+    with tempfile.TemporaryDirectory(prefix="trainyard-predictions-") as folder:
+        try:
+            return collect_from(
+                market, book, number, Path(folder), lambda run: read_predictions(run.published)
+            )
+        except StateError as error:
+            raise TaskFailedError(
+                number, f"is settled, but {error}: nobody has looked there; ask for more audits"
+            ) from error
+
+
+def targets_of(market: Market, x: Any, y: Any, found: Array | None) -> Array:
+    """The targets to compare with: given, found with the inputs, or named among stored records."""
+    if found is not None:
+        if y is not None:
+            raise RefusedError("y: the data set brings its targets along; leave y out")
+        return plain(found)
+    if y is None:
+        raise RefusedError("there are no targets: give y")
+    if not isinstance(y, str):
+        return plain(np.asarray(y))
+    if not isinstance(x, str):
+        raise RefusedError(f"y: {y!r} names a feature of records by their CID, and x is none")
+    path = ContentPath.parse(x)
+    try:
+        market.content.stat(path.child(INDEX_NAME))
+    except NotFoundError:
+        return plain(load_arrays(market.content, path)[y])
+    return plain(np.stack([one[y] for one in open_shards(market.content, path)]))
