@@ -109,7 +109,13 @@ def test_training_goes_on_from_a_checkpoint(world: World, run: Run) -> None:
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     data = run.optimizer.dataset
     second = TFOptimizer(
-        model, keras.optimizers.Adam(0.001), data, market=world.market, verbose=0, seed=3
+        model,
+        keras.optimizers.Adam(0.001),
+        data,
+        val_dataset=data,
+        market=world.market,
+        verbose=0,
+        seed=3,
     )
 
     found = second.load_checkpoint(run.checkpoints)
@@ -123,6 +129,9 @@ def test_training_goes_on_from_a_checkpoint(world: World, run: Run) -> None:
     history = second.set_checkpoint(run.checkpoints).optimize(MaxIteration(STEPS + 4))
     training = manifest_of(world.market, history.task).training
     assert (training.until.steps, second.steps) == (4, STEPS + 4)
+    assert training.validation is not None
+    assert training.validation.source is not None
+    assert training.validation.source.path == f"ipfs://{data.cid}"
     # Other records first than the first time.
     assert training.seed == 3 + STEPS
     names = {one.name for one in run.checkpoints.glob("*.keras")}

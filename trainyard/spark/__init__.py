@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainyard.spark.context import init_nncontext as init_nncontext
     from trainyard.spark.dataset import TFDataset as TFDataset
     from trainyard.spark.optimizer import TFOptimizer as TFOptimizer
+    from trainyard.spark.predictor import TFPredictor as TFPredictor
     from trainyard.spark.summaries import TrainSummary as TrainSummary
     from trainyard.spark.triggers import MaxEpoch as MaxEpoch
     from trainyard.spark.triggers import MaxIteration as MaxIteration
@@ -24,6 +25,7 @@ _PLACES = {
     "MaxIteration": "triggers",
     "TFDataset": "dataset",
     "TFOptimizer": "optimizer",
+    "TFPredictor": "predictor",
     "TrainSummary": "summaries",
     "init_nncontext": "context",
 }

@@ -109,7 +109,7 @@ class TFOptimizer:
         until = end_trigger.until(self.steps, records, batch)
         wishes.update(until)  # type: ignore[typeddict-item]
         if self._validation is not None:
-            wishes["validation_data"] = (self._validation.cid, data.target)
+            wishes["validation_data"] = (self._validation.cid, self._validation.target)
         if self.steps:
             wishes["fresh_optimizer"] = True
             # Else the same records would come in the same order again.
