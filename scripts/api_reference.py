@@ -28,12 +28,17 @@ begin, and the [how-to pages](howto) how to get one thing done.
 # What the public functions give and take, by the place where it is defined.
 _BESIDE = (
     ("trainyard.sdk.fitting", "Wishes"),
+    ("trainyard.sdk.predicting", "PredictWishes"),
     ("trainyard.sdk.histories", "History"),
     ("trainyard.sdk.quoting", "Quote"),
     ("trainyard.sdk.connecting", "connect"),
 )
 # Where the arguments are named that a function takes beside its own, by their annotation.
-_MORE = {"Unpack[Wishes]": _BESIDE[0], "Any": _BESIDE[-1]}
+_MORE = {
+    "Unpack[Wishes]": _BESIDE[0],
+    "Unpack[PredictWishes]": _BESIDE[1],
+    "Any": _BESIDE[-1],
+}
 _ERRORS = ("trainyard.protocol.errors", "trainyard.sdk.errors")
 _LONGEST = 96
 

@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import typer
@@ -63,9 +64,15 @@ def _calls(line: str) -> Iterator[list[str]]:
         yield found
 
 
+@cache
+def _root() -> Any:
+    # Made of all commands' signatures, which takes a while.
+    return typer.main.get_command(app)
+
+
 def check_command(line: str) -> None:
     """That a command is there, and takes the options that it is given."""
-    command: Any = typer.main.get_command(app)
+    command = _root()
     for word in shlex.split(line)[1:]:
         # Typer's groups are of a click of its own.
         if hasattr(command, "get_command") and not word.startswith("-"):

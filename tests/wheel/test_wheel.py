@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,6 +95,17 @@ def test_wheel_has_the_page_and_none_of_its_sources(wheel: Path) -> None:
     assert "dapp/static/index.html" in names
     assert any(name.startswith("dapp/static/assets/") for name in names)
     assert [name for name in names if name.startswith(("dapp/web/", "tests/", "scripts/"))] == []
+
+
+def test_archive_of_the_sources_has_the_page_built(tmp_path: Path) -> None:
+    """Whoever makes a wheel of it needs no Node."""
+    checked(ROOT / ".venv/bin/python", "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path)
+
+    [archive] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"dapp/static/index.html", "scripts/build_page.py", "pyproject.toml"} <= names
+    assert [name for name in names if "node_modules/" in name] == []
 
 
 def test_command_says_its_version(installed: Installed) -> None:
