@@ -356,6 +356,7 @@ WAYS = {
     "sync": Way("sync", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
     "rounds": Way("rounds", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
     "async": Way("async", 2, "score:0.3", 2, (*_ALWAYS, "trace", "scores", "replay")),
+    "replicate": Way("single", 1, "replicate:3", 3, (*_ALWAYS, "trace", "copies", "replay")),
 }
 
 
@@ -363,7 +364,7 @@ WAYS = {
     "name",
     [
         *("sync", "rounds"),
-        pytest.param("async", marks=pytest.mark.long),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("async", "replicate")),
     ],
 )
 def test_fit_trains_in_every_mode_and_by_every_way_to_verify(
@@ -459,6 +460,7 @@ print("garbage")
 """
 
 
+@pytest.mark.long
 def test_a_script_and_a_model_are_quoted_and_a_hostile_script_is_not(
     world: World, tmp_path: Path
 ) -> None:
