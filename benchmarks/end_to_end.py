@@ -8,7 +8,9 @@ clients of Flower under FedAvg; and by `trainyard.fit` on a devnet with real age
 
 Time is from the call, or the launch, until trained weights are in hand, and counts if they reach
 the accuracy that is named; whoever starts processes for it pays for their start. Processor time is
-that of all processes, those included that have ended (`benchmarks.end_to_end_counting`). Bytes are
+that of all processes, those included that have ended (`benchmarks.end_to_end_counting`); training
+and checking are the processes that agents started for a task, without the agents, which poll. Where
+workers train together each checks a segment before it signs, which counts as training. Bytes are
 what workers send each other and put into content, without the records; by the loopback's counter
 for MultiWorkerMirroredStrategy, and for Flower its parameters as they are serialised, both ways.
 """
@@ -54,7 +56,6 @@ _CORES = WORKERS = 2
 _AUDITS = 2
 # As `fit` cuts a task by itself.
 _USUAL_SEGMENTS = 50
-_IDLE_S, _QUICK_IDLE_S = 20.0, 4.0
 # What Flower and Ray would otherwise tell their makers, or keep at home.
 _FLOWERS = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _MODULES = {FIT: "end_to_end_fit", MIRRORED: "end_to_end_mirrored", FLOWER: "end_to_end_flower"}
@@ -125,7 +126,6 @@ class Bench:
     def _on_market(self) -> Iterator[Row]:
         ways = [way for way in _ON_MARKET if not (self._quick and way == SYNC)]
         with running_yard(self._folder / "net") as yard:
-            yard.watch_idle(_QUICK_IDLE_S if self._quick else _IDLE_S)
             for net in self._nets:
                 yard.keep(self._job(net, SINGLE))
                 for way in ways:

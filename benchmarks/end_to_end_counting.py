@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -77,39 +76,10 @@ def tree_cpu_s(pid: int) -> float:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """Seconds of processors since a devnet began, by who took them."""
-
-    at: float
-    trainers: tuple[float, ...]
-    auditors: float
-    # The chain's node, and this process, which serves content.
-    rest: float
-
-    def since(self, before: "Used") -> "Used":
-        return Used(
-            self.at - before.at,
-            tuple(now - then for now, then in zip(self.trainers, before.trainers, strict=True)),
-            self.auditors - before.auditors,
-            self.rest - before.rest,
-        )
-
-    def without(self, idle: "Used") -> "Used":
-        """Less what is taken in the same time when nothing is to be done."""
-        part = self.at / idle.at
-        return Used(
-            self.at,
-            tuple(
-                mine - part * its for mine, its in zip(self.trainers, idle.trainers, strict=True)
-            ),
-            self.auditors - part * idle.auditors,
-            self.rest - part * idle.rest,
-        )
-
-    @property
-    def total(self) -> float:
-        return sum(self.trainers) + self.auditors + self.rest
+def work_cpu_s(pid: int) -> float:
+    """The same without the first of them: what an agent had done, and not that it was there."""
+    own = psutil.Process(pid).cpu_times()
+    return tree_cpu_s(pid) - own.user - own.system
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ class Row:
     segments: int = 0
     # From the first step to the last.
     steps_s: float = 0.0
-    # Of the workers, without what their agents take when idle.
+    # Of the workers' processes, without the agents that started them.
     training_cpu_s: float = 0.0
     # Of all who do the work once more.
     checking_cpu_s: float | None = None
@@ -99,7 +99,12 @@ class Scaling:
         return cls(training, audit, longest.steps_s / longest.steps)
 
     def share(self, seconds: float, *, segments: int, audits: int) -> float:
-        """Of checking in training, for a task that trains so long."""
+        """Of checking in training, for a task that trains so long.
+
+        No number if what was measured says that more work takes less time: then it was noise.
+        """
+        if min(self.training.each, self.audit.each) <= 0:
+            return math.nan
         steps = seconds / self.step_s
         return audits * self.audit.at(steps / segments) / self.training.at(steps)
 
@@ -111,7 +116,7 @@ def figures(
     nets = list(dict.fromkeys(row.net for row in rows))
     pairs = [(row_of(rows, net, SINGLE), row_of(rows, net, FIT)) for net in nets]
     met = [(row_of(rows, net, ROUNDS), row_of(rows, net, FLOWER)) for net in nets]
-    long_share = max(one.share(LONG_S, segments=segments, audits=audits) for one in scalings)
+    long_share = _worst(one.share(LONG_S, segments=segments, audits=audits) for one in scalings)
     return [
         Figure(
             "market_over_fit_ratio",
@@ -134,7 +139,7 @@ def figures(
         Figure(
             "rounds_over_flower_time",
             "rounds on the market ÷ Flower, time to accuracy",
-            max(_time_ratio(rounds, flower) for rounds, flower in met),
+            _worst(_time_ratio(rounds, flower) for rounds, flower in met),
             1.0,
         ),
         Figure(
@@ -159,6 +164,12 @@ def beside(rows: Sequence[Row]) -> dict[str, float | None]:
             rounds.peer_bytes / flower.peer_bytes for rounds, flower in met
         ),
     }
+
+
+def _worst(values: Iterable[float]) -> float:
+    """The largest; no number if one of them is none."""
+    found = list(values)
+    return math.nan if any(map(math.isnan, found)) else max(found)
 
 
 def row_of(rows: Iterable[Row], net: str, way: str) -> Row:

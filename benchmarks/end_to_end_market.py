@@ -4,11 +4,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.end_to_end_counting import Used, counted, tree_cpu_s
+from benchmarks.end_to_end_counting import counted, tree_cpu_s, work_cpu_s
 from benchmarks.end_to_end_jobs import Job, Outcome
 from benchmarks.end_to_end_requester import RECEIPT
 from trainyard.content.embedded import EmbeddedStore
@@ -31,8 +32,30 @@ _TRAINER = {"policy.bond": 0}
 _AUDITOR = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond, "policy.concurrency": 0}
 _PATIENCE_S = 120.0
 _LOOK_S = 0.2
+# Homes are made by commands that wait for the disk as much as for a core.
+_AT_ONCE = 3
 # Agents end their work for a task a moment after it is settled.
-_AFTER_S = 2.0
+_AFTER_S = 60.0
+# It is over when all together take no more than this part of a core; some processes only wait.
+_QUIET_S, _QUIET_PART = 1.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Seconds of processors since a devnet began."""
+
+    # Of each agent that trains, and of all that audit: the processes that they started.
+    trainers: tuple[float, ...]
+    auditors: float
+    # Of everybody, with the agents themselves, the chain, and this process, which serves content.
+    total: float
+
+    def since(self, before: "Used") -> "Used":
+        return Used(
+            tuple(now - then for now, then in zip(self.trainers, before.trainers, strict=True)),
+            self.auditors - before.auditors,
+            self.total - before.total,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +65,7 @@ class Traded:
     outcome: Outcome
     # All processes together, polls and all.
     cpu_s: float
-    # Without what agents take when idle.
+    # Of the processes that agents started for it.
     trainers: tuple[float, ...]
     auditors: float
     steps_s: float
@@ -58,7 +81,6 @@ class Yard:
     def __init__(self, net: Devnet, market: Market, agents: Sequence[Agent]) -> None:
         self.net, self._market = net, market
         self._trainers, self._auditors = agents[:TRAINERS], agents[TRAINERS:]
-        self._idle = Used(0.0, (), 0.0, 0.0)
 
     def wait_for_agents(self) -> None:
         deadline = time.monotonic() + _PATIENCE_S
@@ -74,29 +96,23 @@ class Yard:
                 raise SystemExit(f"{len(workers)} agents registered, {drawn} to be drawn")
             time.sleep(_LOOK_S)
 
-    def watch_idle(self, seconds: float) -> None:
-        """What is taken when nothing is to be done."""
-        before = self._used()
-        time.sleep(seconds)
-        self._idle = self._used().since(before)
-
     def keep(self, job: Job) -> None:
         """Put a job's records into content, so that no task pays for it that comes first."""
         images, labels = job.arrays()
         add_arrays(self._market.content, {"image": images, "target": labels})
 
     def train(self, job: Job) -> Traded:
+        self._wait_until_idle()
         before, kept = self._used(), self._kept_bytes()
         requester_s = counted(
             [sys.executable, "-m", "benchmarks.end_to_end_requester", str(job.save())],
             job.folder,
             environment={"XDG_STATE_HOME": str(self.net.place.folder / "requester")},
         )
-        time.sleep(_AFTER_S)
+        self._wait_until_idle()
         used = self._used().since(before)
         outcome = Outcome.load(job)
         receipt = Receipt.load(job.folder / RECEIPT)
-        own = used.without(self._idle)
         folders = [
             folder
             for agent in self._trainers
@@ -105,8 +121,8 @@ class Yard:
         return Traded(
             outcome=outcome,
             cpu_s=requester_s + used.total,
-            trainers=tuple(sorted(own.trainers, reverse=True)),
-            auditors=own.auditors,
+            trainers=tuple(sorted(used.trainers, reverse=True)),
+            auditors=used.auditors,
             steps_s=max(_steps_s(folder) for folder in folders),
             peer_bytes=_peer_bytes(job, folders),
             content_bytes=self._kept_bytes() - kept,
@@ -114,12 +130,26 @@ class Yard:
             audits=len(receipt.audits),
         )
 
+    def _wait_until_idle(self) -> None:
+        """Until no process of an agent computes any more, so that no other task pays for it."""
+        deadline = time.monotonic() + _AFTER_S
+        agents = [agent.child.pid for agent in (*self._trainers, *self._auditors)]
+        before = sum(map(work_cpu_s, agents))
+        while True:
+            time.sleep(_QUIET_S)
+            now = sum(map(work_cpu_s, agents))
+            if now - before < _QUIET_S * _QUIET_PART:
+                return
+            if time.monotonic() > deadline:
+                raise SystemExit(f"agents still compute {_AFTER_S:.0f} s after the end of a task")
+            before = now
+
     def _used(self) -> Used:
+        agents = [agent.child.pid for agent in (*self._trainers, *self._auditors)]
         return Used(
-            time.monotonic(),
-            tuple(tree_cpu_s(agent.child.pid) for agent in self._trainers),
-            sum(tree_cpu_s(agent.child.pid) for agent in self._auditors),
-            tree_cpu_s(self._chain_pid) + sum(os.times()[:2]),
+            tuple(work_cpu_s(agent.child.pid) for agent in self._trainers),
+            sum(work_cpu_s(agent.child.pid) for agent in self._auditors),
+            sum(map(tree_cpu_s, (self._chain_pid, *agents))) + sum(os.times()[:2]),
         )
 
     @property
@@ -148,12 +178,15 @@ def running_yard(folder: Path) -> Iterator[Yard]:
     )
     with ExitStack() as parts:
         net = parts.enter_context(Devnet(folder, options))
-        agents = []
-        for number in range(TRAINERS + AUDITORS):
+
+        def start(number: int) -> Agent:
             settings = _TRAINER if number < TRAINERS else _AUDITOR
             agent = start_agent(net, f"worker-{number + 1}", settings)
             parts.callback(agent.stop)
-            agents.append(agent)
+            return agent
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            agents = list(pool.map(start, range(TRAINERS + AUDITORS)))
         market = parts.enter_context(market_of(net))
         yard = Yard(net, market, agents)
         yard.wait_for_agents()

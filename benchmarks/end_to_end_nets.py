@@ -47,7 +47,7 @@ class Net:
 LENET = Net(name="lenet5", example="mnist/lenet5", goal=0.98, records=60_000, epochs=4)
 CNN = Net(name="cifar10_cnn", example="cifar10/cnn", goal=0.6, records=50_000, epochs=4)
 NETS = {net.name: net for net in (LENET, CNN)}
-QUICK = replace(LENET, goal=0.9, records=12_000, epochs=2, local_steps=60, segments=12)
+QUICK = replace(LENET, goal=0.9, records=24_000, epochs=2, local_steps=120, segments=48)
 
 
 def prepare(net: Net, folder: Path) -> None:

@@ -5,12 +5,13 @@ import math
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.end_to_end_counting import Used, counted, tree_cpu_s
+from benchmarks.end_to_end_counting import counted, tree_cpu_s, work_cpu_s
 from benchmarks.end_to_end_figures import (
     COARSE,
     FIT,
@@ -84,6 +85,17 @@ def test_the_share_of_audits_falls_to_their_part_of_the_segments() -> None:
     assert endless == pytest.approx(2 / 50 * 0.25 / 0.2, rel=1e-3)
 
 
+def test_noise_makes_no_share() -> None:
+    rows = [replace(row, checking_cpu_s=1.0) if row.way == COARSE else row for row in _rows()]
+    noisy, sound = _scaling(rows), _scaling(_rows())
+    assert noisy.audit.each < 0
+
+    found = {one.name: one for one in figures(rows, [sound, noisy], segments=50, audits=2)}
+
+    assert math.isnan(found["audit_cpu_share_at_20min"].value)
+    assert not found["audit_cpu_share_at_20min"].met
+
+
 def test_figures_are_met_or_missed_by_what_was_measured() -> None:
     rows = _rows()
     found = {one.name: one for one in figures(rows, [_scaling(rows)], segments=50, audits=2)}
@@ -141,16 +153,6 @@ def test_the_last_line_is_json_also_of_what_is_no_number(
     assert "MISSED" in said
 
 
-def test_idle_time_is_taken_off_by_the_time_that_passed() -> None:
-    idle = Used(10.0, (1.0, 2.0), 3.0, 4.0)
-    used = Used(5.0, (10.0, 20.0), 30.0, 40.0)
-
-    assert used.without(idle) == Used(5.0, (9.5, 19.0), 28.5, 38.0)
-    assert Used(7.0, (2.0, 2.0), 4.0, 5.0).since(Used(2.0, (1.0, 1.0), 1.0, 1.0)) == Used(
-        5.0, (1.0, 1.0), 3.0, 4.0
-    )
-
-
 # Works for half a second in a child that nobody waits for.
 _ORPHAN = """
 import os, sys, time
@@ -174,11 +176,16 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_tree_has_its_ended_children() -> None:
+    own = time.process_time()
     code = "import time\nwhile time.process_time() < 0.4: pass"
-    before = tree_cpu_s(os.getpid())
+    before, work_before = tree_cpu_s(os.getpid()), work_cpu_s(os.getpid())
     subprocess.run([sys.executable, "-c", code], check=True)
+    while time.process_time() - own < 0.2:
+        pass
 
-    assert tree_cpu_s(os.getpid()) - before >= 0.35
+    assert tree_cpu_s(os.getpid()) - before >= 0.5
+    # Without our own part of it.
+    assert 0.35 <= work_cpu_s(os.getpid()) - work_before < tree_cpu_s(os.getpid()) - before
 
 
 def test_jobs_outcomes_and_weights_come_back_as_they_were(tmp_path: Path) -> None:
