@@ -9,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.end_to_end_counting import counted, tree_cpu_s, work_cpu_s
+from benchmarks.end_to_end_counting import adopting, counted, tree_cpu_s, work_cpu_s
 from benchmarks.end_to_end_jobs import Job, Outcome
 from benchmarks.end_to_end_requester import RECEIPT
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.datasets import add_arrays
-from trainyard.devnet.agents import Agent, start_agent
+from trainyard.devnet.agents import Agent, run_command, start_agent
 from trainyard.devnet.chain import OwnChain
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import DEVNET_PARAMS, Options
@@ -181,7 +181,7 @@ def running_yard(folder: Path) -> Iterator[Yard]:
 
         def start(number: int) -> Agent:
             settings = _TRAINER if number < TRAINERS else _AUDITOR
-            agent = start_agent(net, f"worker-{number + 1}", settings)
+            agent = start_agent(net, f"worker-{number + 1}", settings, command=_adopting_agent)
             parts.callback(agent.stop)
             return agent
 
@@ -191,6 +191,10 @@ def running_yard(folder: Path) -> Iterator[Yard]:
         yard = Yard(net, market, agents)
         yard.wait_for_agents()
         yield yard
+
+
+def _adopting_agent(home: Path) -> list[str]:
+    return adopting(run_command(home))
 
 
 def _steps_s(run: Path) -> float:

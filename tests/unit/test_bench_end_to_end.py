@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.end_to_end_counting import counted, tree_cpu_s, work_cpu_s
+from benchmarks.end_to_end_counting import adopting, counted, tree_cpu_s, work_cpu_s
 from benchmarks.end_to_end_figures import (
     COARSE,
     FIT,
@@ -186,6 +186,17 @@ def test_the_time_of_a_tree_has_its_ended_children() -> None:
     assert tree_cpu_s(os.getpid()) - before >= 0.5
     # Without our own part of it.
     assert 0.35 <= work_cpu_s(os.getpid()) - work_before < tree_cpu_s(os.getpid()) - before
+
+
+def test_a_tree_that_adopts_has_the_time_of_its_orphans() -> None:
+    told = f"{_ORPHAN}\ntime.sleep(2)\nprint(flush=True)\nsys.stdin.read()"
+    with subprocess.Popen(
+        adopting([sys.executable, "-c", told]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert work_cpu_s(process.pid) >= 0.45
+        process.communicate()
 
 
 def test_jobs_outcomes_and_weights_come_back_as_they_were(tmp_path: Path) -> None:
