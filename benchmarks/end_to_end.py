@@ -8,7 +8,7 @@ clients of Flower under FedAvg; and by `trainyard.fit` on a devnet with real age
 
 Time is from the call, or the launch, until trained weights are in hand, and counts if they reach
 the accuracy that is named; whoever starts processes for it pays for their start. Processor time is
-that of all processes, those included that have ended (`benchmarks.end_to_end_counting`); training
+that of all processes, those included that have ended (`benchmarks.end_to_end_accounts`); training
 and checking are the processes that agents started for a task, without the agents, which poll. Where
 workers train together each checks a segment before it signs, which counts as training. Bytes are
 what workers send each other and put into content, without the records; by the loopback's counter

@@ -2,15 +2,12 @@
 
     python -m benchmarks.end_to_end_counting COUNTED [--alone] -- COMMAND ...
 
-The kernel adds the time of a process to that of whoever waits for it. So this process makes itself
-the one to which orphans are handed, waits for all of them, and writes what they took together.
-With `--alone` they have a network of their own, in which nothing but the loopback address exists.
+With `--alone` the command has a network of its own, in which nothing but the loopback address
+exists. What it leaves behind has a while to end, and is ended then.
 """
 
-import ctypes
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,12 +17,11 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.end_to_end_accounts import LOOK_S, Accounts, adopt
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.seclusion import seclude
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PR_SET_CHILD_SUBREAPER = 36
-# What a command leaves behind has so long to end by itself.
 _GRACE_S = 20.0
 _TAIL = 3000
 
@@ -58,58 +54,24 @@ def counted(
     return float(json.loads(told.read_text())["cpu_s"])
 
 
-def tree_cpu_s(pid: int) -> float:
-    """What a process and its descendants took so far, those included that have ended.
-
-    What has ended is in the account of whoever waited for it, and that one is alive or in the
-    account of another, up to the first of them.
-    """
-    first = psutil.Process(pid)
-    total = 0.0
-    for process in (first, *first.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            # It has just ended; the next look finds it with its parent.
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
-
-
-def work_cpu_s(pid: int) -> float:
-    """The same without the first of them: what an agent had done, and not that it was there."""
-    own = psutil.Process(pid).cpu_times()
-    return tree_cpu_s(pid) - own.user - own.system
-
-
-# Kept when another program takes the process over.
-_ADOPT = f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PR_SET_CHILD_SUBREAPER}, 1); "
-_ADOPT += "os.execv(sys.argv[1], sys.argv[1:])"
-
-
-def adopting(command: Sequence[str]) -> list[str]:
-    """A command to which its orphans are handed, so that its tree has their time too.
-
-    Sandboxes are killed with all that is in them, and then nobody is left who would wait for it.
-    """
-    return [sys.executable, "-c", _ADOPT, *command]
-
-
 def main() -> int:
     told, *rest = sys.argv[1:]
     split = rest.index("--")
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1) != 0:
-        raise OSError(ctypes.get_errno(), "orphans cannot be waited for on this system")
+    adopt()
     if "--alone" in rest[:split]:
         seclude()
-    code = subprocess.run(rest[split + 1 :], preexec_fn=dying_with_parent()).returncode
-    _wait_for_orphans()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    Path(told).write_text(json.dumps({"cpu_s": used.ru_utime + used.ru_stime}))
-    return code
+    # Looked at from here, since a thread would have to be there before it.
+    accounts = Accounts([os.getpid()])
+    command = subprocess.Popen(rest[split + 1 :], preexec_fn=dying_with_parent())
+    while command.poll() is None:
+        accounts.look()
+        time.sleep(LOOK_S)
+    _wait_for_orphans(accounts)
+    Path(told).write_text(json.dumps({"cpu_s": accounts.work_s(os.getpid())}))
+    return command.returncode
 
 
-def _wait_for_orphans() -> None:
+def _wait_for_orphans(accounts: Accounts) -> None:
     deadline = time.monotonic() + _GRACE_S
     while True:
         try:
@@ -118,10 +80,11 @@ def _wait_for_orphans() -> None:
             return
         if ended:
             continue
+        accounts.look()
         if time.monotonic() > deadline:
             for child in psutil.Process().children(recursive=True):
                 child.send_signal(signal.SIGKILL)
-        time.sleep(0.05)
+        time.sleep(LOOK_S)
 
 
 if __name__ == "__main__":

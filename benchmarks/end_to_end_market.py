@@ -9,7 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.end_to_end_counting import adopting, counted, tree_cpu_s, work_cpu_s
+import psutil
+
+from benchmarks.end_to_end_accounts import Accounts, adopting
+from benchmarks.end_to_end_counting import counted
 from benchmarks.end_to_end_jobs import Job, Outcome
 from benchmarks.end_to_end_requester import RECEIPT
 from trainyard.content.embedded import EmbeddedStore
@@ -47,14 +50,18 @@ class Used:
     # Of each agent that trains, and of all that audit: the processes that they started.
     trainers: tuple[float, ...]
     auditors: float
-    # Of everybody, with the agents themselves, the chain, and this process, which serves content.
-    total: float
+    # Of the agents themselves, the chain, and this process, which serves content.
+    others: float
+
+    @property
+    def work(self) -> float:
+        return sum(self.trainers) + self.auditors
 
     def since(self, before: "Used") -> "Used":
         return Used(
             tuple(now - then for now, then in zip(self.trainers, before.trainers, strict=True)),
             self.auditors - before.auditors,
-            self.total - before.total,
+            self.others - before.others,
         )
 
 
@@ -78,8 +85,10 @@ class Traded:
 class Yard:
     """A running devnet with its agents."""
 
-    def __init__(self, net: Devnet, market: Market, agents: Sequence[Agent]) -> None:
-        self.net, self._market = net, market
+    def __init__(
+        self, net: Devnet, market: Market, agents: Sequence[Agent], accounts: Accounts
+    ) -> None:
+        self.net, self._market, self._accounts = net, market, accounts
         self._trainers, self._auditors = agents[:TRAINERS], agents[TRAINERS:]
 
     def wait_for_agents(self) -> None:
@@ -120,7 +129,7 @@ class Yard:
         ]
         return Traded(
             outcome=outcome,
-            cpu_s=requester_s + used.total,
+            cpu_s=requester_s + used.work + used.others,
             trainers=tuple(sorted(used.trainers, reverse=True)),
             auditors=used.auditors,
             steps_s=max(_steps_s(folder) for folder in folders),
@@ -133,11 +142,10 @@ class Yard:
     def _wait_until_idle(self) -> None:
         """Until no process of an agent computes any more, so that no other task pays for it."""
         deadline = time.monotonic() + _AFTER_S
-        agents = [agent.child.pid for agent in (*self._trainers, *self._auditors)]
-        before = sum(map(work_cpu_s, agents))
+        before = self._used().work
         while True:
             time.sleep(_QUIET_S)
-            now = sum(map(work_cpu_s, agents))
+            now = self._used().work
             if now - before < _QUIET_S * _QUIET_PART:
                 return
             if time.monotonic() > deadline:
@@ -145,11 +153,16 @@ class Yard:
             before = now
 
     def _used(self) -> Used:
-        agents = [agent.child.pid for agent in (*self._trainers, *self._auditors)]
+        trainers, auditors = (
+            [agent.child.pid for agent in agents] for agents in (self._trainers, self._auditors)
+        )
+        others = (
+            psutil.Process(pid) for pid in (os.getpid(), self._chain_pid, *trainers, *auditors)
+        )
         return Used(
-            tuple(work_cpu_s(agent.child.pid) for agent in self._trainers),
-            sum(work_cpu_s(agent.child.pid) for agent in self._auditors),
-            sum(map(tree_cpu_s, (self._chain_pid, *agents))) + sum(os.times()[:2]),
+            tuple(self._accounts.work_s(pid) for pid in trainers),
+            sum(self._accounts.work_s(pid) for pid in auditors),
+            sum(sum(one.cpu_times()[:2]) for one in others),
         )
 
     @property
@@ -188,7 +201,8 @@ def running_yard(folder: Path) -> Iterator[Yard]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             agents = list(pool.map(start, range(TRAINERS + AUDITORS)))
         market = parts.enter_context(market_of(net))
-        yard = Yard(net, market, agents)
+        accounts = parts.enter_context(Accounts([agent.child.pid for agent in agents]))
+        yard = Yard(net, market, agents, accounts)
         yard.wait_for_agents()
         yield yard
 
