@@ -152,6 +152,7 @@ def has(content: Content, path: ContentPath) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_worker_that_serves_nothing_fails_its_audit_until_it_does(yard: Market) -> None:
     name, auditor_name, port = yard.name(), yard.name(), free_port()
     manifest = yard.manifest(segments=2, seed=11)
