@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.market.yard import AUDITOR, TRAINER, Market, kill, root_of
+from tests.market.yard import AUDITOR, TRAINER, Market, kill, market, root_of
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
@@ -152,8 +152,15 @@ def has(content: Content, path: ContentPath) -> bool:
     return True
 
 
-@pytest.mark.long
-def test_worker_that_serves_nothing_fails_its_audit_until_it_does(yard: Market) -> None:
+@pytest.fixture
+def fresh_yard() -> Iterator[Market]:
+    """A market without auditors of other tests, whose agents are gone and who may be drawn."""
+    with market() as one:
+        yield one
+
+
+def test_worker_that_serves_nothing_fails_its_audit_until_it_does(fresh_yard: Market) -> None:
+    yard = fresh_yard
     name, auditor_name, port = yard.name(), yard.name(), free_port()
     manifest = yard.manifest(segments=2, seed=11)
     settings = {**TRAINER, **at_home(yard, name, port)}
