@@ -2,7 +2,10 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+# Only what is known to use no more than one core, and nothing of another's, runs side by side.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
 
@@ -26,7 +29,13 @@ PYTHON_FILES := trainyard worker_agent dapp scripts tests benchmarks examples
 
 # What takes least comes first, so that most mistakes are found in minutes.
 .PHONY: test
-test: setup lint test-page abi-check size snapshots-check test-unit test-wheel test-chain slither coverage fuzz test-agent test-dapp test-spark test-content test-contracts test-engine test-market ## Set up, then run every check
+test: setup sandbox java one-core test-unit test-agent test-dapp test-content test-contracts test-engine test-market ## Set up, then run every check
+
+# Two at a time, the longest first.
+ONE_CORE := test-spark lint fuzz coverage slither test-chain test-wheel test-page snapshots-check abi-check size
+.PHONY: one-core
+one-core: setup
+	@$(MAKE) --jobs=2 --output-sync=target SIDE_BY_SIDE=1 $(ONE_CORE)
 
 .PHONY: demo
 demo: setup sandbox ## A whole market on this machine: LeNet-5 trained, audited and paid for
@@ -95,6 +104,14 @@ debian = $(1) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/d
 sandbox: ## Bubblewrap, in which the code of strangers runs
 	@$(call debian,command -v bwrap,bubblewrap)
 
+.PHONY: systemd
+systemd: ## systemd-analyze, with which the tests look at the agent's unit
+	@$(call debian,command -v systemd-analyze,systemd)
+
+.PHONY: compiler
+compiler: ## A C compiler, with which the tests make clocks that go wrong
+	@$(call debian,command -v cc,gcc)
+
 .PHONY: chromium
 chromium: ## Debian's Chromium, for the tests of the page
 	@$(call debian,command -v chromium,chromium)
@@ -153,7 +170,7 @@ format: setup ## Format the Python code
 .PHONY: test-unit
 test-unit: setup ## Unit tests
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/unit -n 2 $(ARGS)
-PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q
+PYTEST_FLAGS := -p no:pytest-brownie -W error -W "ignore:A private pytest class:pytest.PytestDeprecationWarning" -W "ignore:__array__ implementation:DeprecationWarning" -q -rs
 
 .PHONY: wheel
 wheel: setup ## The package as a wheel, the page included, into dist
@@ -181,15 +198,15 @@ test-chain: setup ## The layer that watches and acts, on a real anvil with reorg
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/chain_layer $(ARGS)
 
 .PHONY: test-agent
-test-agent: setup sandbox ## The agent's parts: decisions, sandbox, peers, keys, commands
+test-agent: setup sandbox systemd ## The agent's parts: decisions, sandbox, peers, keys, commands
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/agent -n 2 $(ARGS)
 
 .PHONY: test-market
-test-market: setup sandbox ## Whole markets: chain, content, agents as processes, training, audits, faults
+test-market: setup sandbox compiler ## Whole markets: chain, content, agents as processes, training, audits, faults
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m "not long" -n 2 --dist loadfile $(ARGS)
 
 .PHONY: test-long
-test-long: setup sandbox ## The market tests that take minutes each: workers killed in every phase, full disks, deep reorgs
+test-long: setup sandbox compiler ## More of the market: workers killed in every phase, full disks, deep reorgs, further cheats and policies
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m long -n 2 --dist loadfile $(ARGS)
 
 .PHONY: test-dapp

@@ -62,6 +62,7 @@ margin_s = {margin}
 confirmations = 3
 [content]
 store = "{store}"
+advertise = "{gateway}"
 [policy]
 bond = {bond}
 concurrency = {concurrency}
@@ -150,6 +151,7 @@ class Arena:
             market=self.net.market,
             start=self.net.start_block,
             store=self.net.content.store,
+            gateway=self.net.content.gateway,
             margin=float(MARGIN_S),
             bond=bond,
             concurrency=at_once if takes and trains else 0,

@@ -9,6 +9,7 @@ noisy: medians over the turns count. The node is a private Kubo on loopback.
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from argparse import ArgumentParser
@@ -151,7 +152,7 @@ def main() -> None:
         figures, epochs = measure(folder, quick=options.quick)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    report("Verified content", figures, f"{RECORDS:,} records; {epochs.told}")
+    sys.exit(report("Verified content", figures, f"{RECORDS:,} records; {epochs.told}"))
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def main() -> None:
                 "page_js_gzip_kb", "JavaScript of the first load, gzipped kB", measure_page(), 250
             )
         )
-    report("The dapp", figures, "one process, SQLite, loopback")
+    sys.exit(report("The dapp", figures, "one process, SQLite, loopback"))
 
 
 def _chain_figures(market: LiveMarket, folder: Path, *, only: str | None) -> list[Figure]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-LOOK_S = 0.25
+LOOK_S = 1.0
 _AGAIN_S = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -101,6 +101,8 @@ class Accounts:
 
     def __init__(self, roots: Sequence[int]) -> None:
         self._accounts = {root: Account() for root in roots}
+        # Of processors, for looking itself: that of whoever asks is no part of what is measured.
+        self.looking_s = 0.0
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -113,13 +115,14 @@ class Accounts:
         self._ended.set()
         self._thread.join()
 
-    def work_s(self, root: int) -> float:
-        """All that was done for a process by others, up to now."""
+    def work_s(self) -> dict[int, float]:
+        """All that was done for each process by others, up to now."""
         self.look()
-        return self._accounts[root].total_s
+        return {root: account.total_s for root, account in self._accounts.items()}
 
     def look(self) -> None:
         with self._lock:
+            began = time.thread_time()
             seen = self._seen()
             if any(one.is_less(seen[root]) for root, one in self._accounts.items()):
                 # Who ended between two lines of one look is with its parent in the next.
@@ -128,6 +131,7 @@ class Accounts:
                 seen = {root: max(seen[root], again[root]) for root in seen}
             for root, account in self._accounts.items():
                 account.take(seen[root])
+            self.looking_s += time.thread_time() - began
 
     def _seen(self) -> dict[int, float]:
         found = processes()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -23,6 +24,7 @@ from trainyard.engine.seclusion import seclude
 
 _ROOT = Path(__file__).resolve().parent.parent
 _GRACE_S = 20.0
+_ORPHANS_S = 0.25
 _TAIL = 3000
 
 
@@ -63,11 +65,15 @@ def main() -> int:
     # Looked at from here, since a thread would have to be there before it.
     accounts = Accounts([os.getpid()])
     command = subprocess.Popen(rest[split + 1 :], preexec_fn=dying_with_parent())
-    while command.poll() is None:
+    while True:
         accounts.look()
-        time.sleep(LOOK_S)
+        try:
+            command.wait(LOOK_S)
+            break
+        except subprocess.TimeoutExpired:
+            continue
     _wait_for_orphans(accounts)
-    Path(told).write_text(json.dumps({"cpu_s": accounts.work_s(os.getpid())}))
+    Path(told).write_text(json.dumps({"cpu_s": accounts.work_s()[os.getpid()]}))
     return command.returncode
 
 
@@ -83,8 +89,10 @@ def _wait_for_orphans(accounts: Accounts) -> None:
         accounts.look()
         if time.monotonic() > deadline:
             for child in psutil.Process().children(recursive=True):
-                child.send_signal(signal.SIGKILL)
-        time.sleep(LOOK_S)
+                # One that ends meanwhile needs no killing.
+                with suppress(psutil.Error):
+                    child.send_signal(signal.SIGKILL)
+        time.sleep(_ORPHANS_S)
 
 
 if __name__ == "__main__":

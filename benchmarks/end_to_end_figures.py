@@ -23,7 +23,11 @@ class Row:
     seconds: float
     accuracy: float
     cpu_s: float
-    # Between workers, and into content.
+    # The first weights that were good enough, since the call; None if none were.
+    reached_s: float | None = None
+    # From the last step until the weights are in hand: audits, settling, fetching.
+    tail_s: float = 0.0
+    # Between workers, and of content that somebody fetched from somebody else.
     peer_bytes: int = 0
     content_bytes: int = 0
     energy_j: float | None = None
@@ -43,8 +47,12 @@ class Row:
 
     @property
     def to_goal_s(self) -> float | None:
-        """Until weights are in hand that are good enough; None if they are not."""
-        return self.seconds if self.accuracy >= self.goal else None
+        """Until weights would have been in hand that are good enough, had training ended there.
+
+        On the market they are in hand when they are settled, so what comes after the last step is
+        added to the moment at which a run had them.
+        """
+        return None if self.reached_s is None else self.reached_s + self.tail_s
 
     @property
     def share(self) -> float | None:
@@ -144,7 +152,7 @@ def figures(
         ),
         Figure(
             "rounds_over_flower_bytes",
-            "rounds on the market ÷ Flower, bytes to peers and content",
+            "rounds on the market ÷ Flower, bytes that passed from one party to another",
             max(rounds.sent_bytes / flower.sent_bytes for rounds, flower in met),
             1.0,
         ),
@@ -154,7 +162,8 @@ def figures(
 def beside(rows: Sequence[Row]) -> dict[str, float | None]:
     """What has no goal of its own, by its name in the line of JSON."""
     nets = list(dict.fromkeys(row.net for row in rows))
-    longest = max((row for row in rows if row.way == SINGLE), key=lambda row: row.training_cpu_s)
+    singles = [row_of(rows, net, SINGLE) for net in nets]
+    longest = max(singles, key=lambda row: row.training_cpu_s)
     replicated = [row.share for row in rows if row.way == REPLICATE and row.share is not None]
     met = [(row_of(rows, net, ROUNDS), row_of(rows, net, FLOWER)) for net in nets]
     return {
@@ -173,11 +182,15 @@ def _worst(values: Iterable[float]) -> float:
 
 
 def row_of(rows: Iterable[Row], net: str, way: str) -> Row:
-    return next(row for row in rows if (row.net, row.way) == (net, way))
+    """That of the middle, where a way was gone more than once."""
+    found = sorted(
+        (row for row in rows if (row.net, row.way) == (net, way)), key=lambda row: row.seconds
+    )
+    return found[len(found) // 2]
 
 
 def _time_ratio(rounds: Row, flower: Row) -> float:
     """No number if the goal is not reached; that Flower does not makes it an upper bound."""
     if rounds.to_goal_s is None:
         return math.nan
-    return rounds.to_goal_s / flower.seconds
+    return rounds.to_goal_s / (flower.to_goal_s or flower.seconds)

@@ -6,7 +6,7 @@ python -m benchmarks.end_to_end_fit JOB
 import os
 import time
 
-from benchmarks.end_to_end_jobs import Outcome, given_job, save_weights, weights_file
+from benchmarks.end_to_end_jobs import Moments, Outcome, given_job, save_weights, weights_file
 
 
 def main() -> None:
@@ -19,8 +19,13 @@ def main() -> None:
     keras.utils.set_random_seed(job.seed)
     model = keras.saving.load_model(job.model)
     images, labels = job.arrays()
-    began = time.perf_counter()
-    model.fit(images, labels, batch_size=job.batch, epochs=job.epochs, verbose=0)
+    began, moments = time.perf_counter(), Moments(job, time.time())
+    keeping = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: moments.keep(model.get_weights())
+    )
+    model.fit(
+        images, labels, batch_size=job.batch, epochs=job.epochs, callbacks=[keeping], verbose=0
+    )
     outcome = Outcome(seconds=time.perf_counter() - began)
     save_weights(weights_file(job), model.get_weights())
     outcome.save(job)

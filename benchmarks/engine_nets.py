@@ -17,12 +17,15 @@ class Timing:
 
     batch: int
     segments: int
+    # Of a segment. Fewer where one takes long: a state then costs the larger share.
+    steps: int = 100
 
 
 NETS = {
     LENET: Timing(128, segments=2),
     "mnist/mlp300_100": Timing(128, segments=5),
-    "cifar10/cnn": Timing(16, segments=1),
+    # Its own batch, and about as many examples as the others have in a segment.
+    "cifar10/cnn": Timing(100, segments=1, steps=20),
 }
 
 

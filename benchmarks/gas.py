@@ -35,6 +35,7 @@ from benchmarks.gas_figures import (
 from benchmarks.gas_snapshot import check_snapshot, write_snapshot
 from benchmarks.growth import measure_growth
 from benchmarks.lives import ACCOUNTS, SEGMENTS, LiveMarket
+from benchmarks.reporting import code_of
 
 # Draws are chance: the median of so many lives. Without a draw, all are the same.
 _DRAWN = ("audit", "score", "fraud")
@@ -136,14 +137,17 @@ def main() -> None:
     elif options.check:
         check_snapshot(lives, console)
     else:
-        report(lives, growth, console)
+        sys.exit(report(lives, growth, console))
 
 
-def report(lives: dict[str, Life], growth: dict[str, Growth], console: Console) -> None:
-    for table in (lives_table(lives), endings_table(lives), goals_table(goals(lives, growth))):
+def report(lives: dict[str, Life], growth: dict[str, Growth], console: Console) -> int:
+    """Print all of it; what to exit with."""
+    reached = goals(lives, growth)
+    for table in (lives_table(lives), endings_table(lives), goals_table(reached)):
         console.print(table)
         console.print()
     print(json.dumps(figures(lives, growth)))
+    return code_of(goal.claim for goal in reached if not goal.met)
 
 
 def _options() -> Namespace:

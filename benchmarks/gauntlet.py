@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +25,7 @@ from rich.table import Table
 
 from benchmarks.gauntlet_chain import play_tasks
 from benchmarks.gauntlet_nets import NETS, manifest_of, write_records
+from benchmarks.reporting import code_of
 from trainyard.engine.auditing import audit
 from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files
@@ -41,6 +42,8 @@ WORKERS = 2
 AUDITS = (1, 2, 4)
 _DRAWS, _QUICK_DRAWS = 20_000, 4_000
 _FRACTION = 0.25
+# Some draws are luckier than others.
+_SPREAD = 0.03
 _SEEDS = 3
 
 
@@ -135,13 +138,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="trainyard-gauntlet-") as name:
         found = list(measure(Path(name), [*cheats, *honest]))
     draws = _QUICK_DRAWS if options.quick else _DRAWS
-    figures = show(found, draws)
+    figures, goals = show(found, draws)
     if not options.quick:
         played = play_tasks()
         # Whoever was wronged on the chain counts like who would have been by an audit.
         played["honest_slashed"] += figures["honest_slashed"]
         figures |= played
+        # On the chain each is caught, or it is no market.
+        goals |= dict.fromkeys(played.keys() - {"honest_slashed"}, 1.0)
     print(json.dumps(figures))
+    sys.exit(code_of(missed(figures, goals)))
+
+
+def missed(figures: Mapping[str, float], goals: Mapping[str, float]) -> list[str]:
+    """What was caught too seldom, and whether anybody honest was harmed."""
+    seldom = [name for name, goal in goals.items() if figures[name] < goal]
+    return seldom + [name for name in ("honest_slashed",) if figures[name]]
 
 
 def measure(folder: Path, trials: Sequence[Trial]) -> Iterator[Found]:
@@ -213,7 +225,8 @@ def _by_cheat(found: Sequence[Found]) -> dict[tuple[str, str], list[Found]]:
     return runs
 
 
-def show(found: Sequence[Found], draws: int) -> dict[str, float]:
+def show(found: Sequence[Found], draws: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Print it; the figures, and what they have to be at least."""
     table = Table(
         title="How often a cheat is caught",
         caption=f"n segments, of which k are drawn and the part f is wrong; {draws} draws",
@@ -221,6 +234,7 @@ def show(found: Sequence[Found], draws: int) -> dict[str, float]:
     for heading in ("cheat", "network", "runs", "n", "f", "k", "caught", "1-(1-f)^k", "exact"):
         table.add_column(heading, justify="left" if heading in ("cheat", "network") else "right")
     figures: dict[str, float] = {}
+    goals: dict[str, float] = {}
     for (name, net), runs in _by_cheat(found).items():
         for audits in AUDITS:
             caught = [rate(one.wrong, audits, draws) for one in runs]
@@ -236,6 +250,8 @@ def show(found: Sequence[Found], draws: int) -> dict[str, float]:
             if audits == AUDITS[-1]:
                 known = figures.get(f"{name}_detected", 1.0)
                 figures[f"{name}_detected"] = min(known, round(min(caught), 6))
+                least = min(detection(one.wrong, audits) for one in runs) - _SPREAD
+                goals[f"{name}_detected"] = min(goals.get(f"{name}_detected", 1.0), least)
     honest = [one for one in found if one.trial.plan is None]
     slashed = sum(any(one.wrong) for one in honest)
     console = Console(width=None if sys.stdout.isatty() else 100)
@@ -243,7 +259,7 @@ def show(found: Sequence[Found], draws: int) -> dict[str, float]:
     looked = sum(len(one.wrong) for one in honest)
     console.print(f"honest runs whose {looked} segments were all audited: {len(honest)}")
     console.print(f"of those, slashed: {slashed}")
-    return {**figures, "honest_slashed": slashed}
+    return {**figures, "honest_slashed": slashed}, goals
 
 
 if __name__ == "__main__":

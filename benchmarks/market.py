@@ -8,6 +8,7 @@ last state, which any training has; the rest is the market's.
 """
 
 import os
+import sys
 import time
 from argparse import ArgumentParser
 from collections import Counter
@@ -277,8 +278,15 @@ def _catching_up(quick: bool) -> list[Figure]:
     pace, ratio = measure_catching_up(events)
     rpc = "catching up ÷ what the endpoint alone gives"
     return [
-        Figure("catch_up_events_per_s", f"{events} events, a second", pace, 5_000, at_least=True),
-        Figure("catch_up_over_rpc_ratio", rpc, ratio, 0.8, at_least=True),
+        Figure(
+            "catch_up_events_per_s",
+            f"{events} events, a second",
+            pace,
+            5_000,
+            at_least=True,
+            either=_CATCHING_UP,
+        ),
+        Figure("catch_up_over_rpc_ratio", rpc, ratio, 0.8, at_least=True, either=_CATCHING_UP),
     ]
 
 
@@ -300,7 +308,7 @@ def main() -> None:
     if _CATCHING_UP in names:
         figures += _catching_up(given.quick)
     caption = "of catching up, one of its two figures has to hold"
-    report("A market beside its training", figures, caption)
+    sys.exit(report("A market beside its training", figures, caption))
 
 
 if __name__ == "__main__":

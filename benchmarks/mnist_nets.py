@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.mnist_trainers import EngineTrainer, Figures, PlainTrainer
+from benchmarks.reporting import code_of
 from examples.mnist.boost import NETS as BOOSTED
 from examples.mnist.prepare import load_mnist
 from trainyard.content.content import Content
@@ -71,7 +72,7 @@ def main() -> None:
         for row in measure(options.nets, options.modes, Path(name), quick=options.quick):
             rows.append(row)
             print(f"{row.net}, {row.mode}: done", file=sys.stderr, flush=True)
-    report(rows, quick=options.quick)
+    sys.exit(report(rows, quick=options.quick))
 
 
 def measure(nets: list[str], modes: list[str], folder: Path, *, quick: bool) -> Iterator[Row]:
@@ -119,7 +120,8 @@ def manifest_for(
     return Manifest.of(document)
 
 
-def report(rows: list[Row], *, quick: bool) -> None:
+def report(rows: list[Row], *, quick: bool) -> int:
+    """Print all of it; what to exit with. Of a few steps nothing is asked."""
     power = find_power()
     basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
     table = Table(
@@ -152,11 +154,16 @@ def report(rows: list[Row], *, quick: bool) -> None:
         for name, value in asdict(row.figures).items()
     }
     print(json.dumps(figures))
+    wanted = [] if quick else rows
+    return code_of(f"{row.net}_{row.mode}_accuracy" for row in wanted if not _is_met(row))
 
 
 def _goal(row: Row) -> tuple[str, str]:
-    goal = _GOALS[row.net]
-    return f"≥ {goal:.4f}", "met" if row.figures.accuracy >= goal else "MISSED"
+    return f"≥ {_GOALS[row.net]:.4f}", "met" if _is_met(row) else "MISSED"
+
+
+def _is_met(row: Row) -> bool:
+    return row.figures.accuracy >= _GOALS[row.net]
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+# Told from 1, with which Python ends what went wrong, and 2, which is wrong use.
+MISSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class Figure:
     value: float
     goal: float
     at_least: bool = False
+    # Of several of one name, one has to hold.
+    either: str = ""
 
     @property
     def met(self) -> bool:
@@ -28,8 +33,8 @@ class Figure:
 
 def report(
     title: str, figures: Iterable[Figure], caption: str, more: Mapping[str, Any] | None = None
-) -> None:
-    """Print all of it; `more` is for the line of JSON alone."""
+) -> int:
+    """Print all of it; `more` is for the line of JSON alone. What the benchmark is to exit with."""
     figures = list(figures)
     table = Table(title=title, caption=caption)
     for heading in ("", "measured", "goal", ""):
@@ -40,6 +45,21 @@ def report(
         table.add_row(figure.what, value, bound, "met" if figure.met else "MISSED")
     Console(width=None if sys.stdout.isatty() else 100).print(table)
     print(json.dumps({one.name: _number(one.value) for one in figures} | dict(more or {})))
+    return code_of(one.name for one in missed(figures))
+
+
+def missed(figures: Sequence[Figure]) -> list[Figure]:
+    """Those that do not hold, and that nothing else stands in for."""
+    held = {one.either for one in figures if one.met}
+    return [one for one in figures if not one.met and not (one.either and one.either in held)]
+
+
+def code_of(names: Iterable[str]) -> int:
+    """Says which figures were missed, behind all else; and the code to exit with."""
+    found = list(names)
+    if found:
+        print(f"MISSED: {', '.join(found)}", file=sys.stderr, flush=True)
+    return MISSED if found else 0
 
 
 def _number(value: float) -> float | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from pathlib import Path
 
+from benchmarks.reporting import code_of
 from benchmarks.tolerance_child import CASES, Job, cheats_of, end_file, start_file
 from trainyard.engine.runtime import BEST, Numerics
 from trainyard.engine.state import State
@@ -31,10 +32,12 @@ _MACHINES: dict[str, tuple[int, Numerics]] = {
     "sse-2": (2, Numerics(onednn=False, newest_instructions="SSE41")),
 }
 _QUICK = ("best-1", "best-2", "off-1", "avx-1")
-# The threshold was chosen by seeds 0 to 3; the quick form tries it on one that had no part in it.
-_SEEDS, _QUICK_SEEDS = (0, 1, 2), (77,)
+# All bounds were chosen by seeds 0 to 3 and 75 to 77; the quick form tries them on others.
+# A seed chooses the optimiser too: each of these is of another one.
+_SEEDS, _QUICK_SEEDS = (0, 1, 2), (90, 91, 92)
 _STARTS = (0, 100)
-_LENGTHS, _QUICK_LENGTHS = (1, 5, 10, 50, 100), (1, 5, 10, 50)
+# The quick form has those that are compared at all.
+_LENGTHS, _QUICK_LENGTHS = (1, 5, 10, 50, 100), (1, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,12 @@ class Trial:
     @property
     def figure(self) -> float:
         """As if a cheat gave all counters the values that they should have."""
-        return max(self.found.weights, self.found.optimizer)
+        return self.found.furthest
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one optimiser, four machines")
+    parser.add_argument("--quick", action="store_true", help="other seeds, four machines")
     parser.add_argument("--threshold", type=float, default=DEFAULT_THRESHOLD)
     options = parser.parse_args()
     scope = Scope(
@@ -73,7 +76,7 @@ def main() -> None:
         folder = Path(name)
         compute(folder, scope)
         trials = list(compare(folder, scope))
-    report(trials, scope.lengths, options.threshold)
+    sys.exit(report(trials, scope.lengths, options.threshold))
 
 
 def compute(folder: Path, scope: Scope) -> None:
@@ -126,7 +129,8 @@ def compare(folder: Path, scope: Scope) -> Iterator[Trial]:
                     yield Trial(case, length, cheat, found)
 
 
-def report(trials: list[Trial], lengths: tuple[int, ...], threshold: float) -> None:
+def report(trials: list[Trial], lengths: tuple[int, ...], threshold: float) -> int:
+    """Print all of it; what to exit with: nobody honest is refused, and no cheat taken."""
     print(
         f"{'steps':>5}  {'largest honest':>14}  {'of weights':>10}  {'in a tensor':>11}  "
         f"{'smallest cheat':>14}  {'which':>22}  {'FP':>6}  {'FN':>6}"
@@ -161,15 +165,12 @@ def report(trials: list[Trial], lengths: tuple[int, ...], threshold: float) -> N
         f"\nthreshold {threshold}; honest comparisons and cheats met: {_counts(trials)}, of which "
         f"{_counts(short)} of at most {LONGEST_SEGMENT} steps, which are all that is compared"
     )
-    print(
-        json.dumps(
-            {
-                "tolerance_false_positive": _refused([t for t in short if not t.cheat], threshold),
-                "tolerance_false_negative": 1 - _refused([t for t in short if t.cheat], threshold),
-                "tolerance_longest_segment": longest,
-            }
-        )
-    )
+    wrong = {
+        "tolerance_false_positive": _refused([t for t in short if not t.cheat], threshold),
+        "tolerance_false_negative": 1 - _refused([t for t in short if t.cheat], threshold),
+    }
+    print(json.dumps({**wrong, "tolerance_longest_segment": longest}))
+    return code_of(name for name, share in wrong.items() if share)
 
 
 def _print_cheats(

@@ -4,10 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import structlog
 from fastapi import APIRouter, FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 import trainyard
@@ -21,6 +26,7 @@ from dapp.live.hub import Hub
 from dapp.live.sequence import MARKET
 from dapp.pages import add_page
 from dapp.posting.manifests import ManifestShelf
+from dapp.reaching import Reach, StoredOnly
 from dapp.remembering import Changes, Remembering
 from dapp.routes import (
     content,
@@ -38,14 +44,16 @@ from dapp.routes import (
 from dapp.security.answers import add_handlers
 from dapp.security.counting import Counts
 from dapp.security.guarding import Guard
-from dapp.services import ChainDesk, Services
+from dapp.services import ChainDesk, Services, Turns
 from dapp.settings import Settings
+from dapp.uploads.quota import keep_for_good, sweep_stored
 from dapp.uploads.resumable import sweep
 from trainyard.chain.endpoints import Endpoints
 from trainyard.content.content import Content
 from trainyard.content.gateway import create_app as create_gateway
 from trainyard.content.settings import ContentSettings, open_content
 from trainyard.engine.confining import Confinement
+from trainyard.protocol.errors import TrainyardError
 
 _SWEEP_S = 600.0
 _API = "/api/v1"
@@ -65,6 +73,8 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as parts:
             parts.callback(services.content.close)
+            parts.callback(services.stored.close)
+            parts.callback(services.watch.shutdown, wait=False)
             parts.callback(services.database.close)
             services.manifests.start()
             parts.push_async_callback(asyncio.to_thread, services.manifests.stop)
@@ -92,7 +102,7 @@ def create_app(
         api.include_router(part.router)
     app.include_router(api)
     app.include_router(operations.router)
-    _add_gateway(app, services.content)
+    _add_gateway(app, services)
     add_page(app, static)
     # The body of the feed is read as bytes; the document has its schema all the same.
     document_with(app, *runs.SCHEMAS)
@@ -118,7 +128,9 @@ def _services(settings: Settings, counts: Counts, confinement: Confinement | Non
         on_told=changes.note,
     )
     chain = ChainDesk(settings.endpoints, settings.chain_id, settings.market)
-    manifests = ManifestShelf(database, found, changes)
+    stored = Content(StoredOnly(found.store), limits=found.limits)
+    reach = Reach(stored, found, settings.fetches, partial(keep_for_good, database))
+    manifests = ManifestShelf(database, found, stored, reach, changes)
     faucet = None
     if settings.faucet_key_file is not None:
         key = read_key(settings.faucet_key_file)
@@ -127,6 +139,9 @@ def _services(settings: Settings, counts: Counts, confinement: Confinement | Non
         settings=settings,
         database=database,
         content=found,
+        stored=stored,
+        reach=reach,
+        engine=Turns(settings.engine_waiters),
         hub=hub,
         chain=chain,
         follower=_follower(settings, database, hub, manifests, counts, changes),
@@ -160,7 +175,11 @@ def _follower(
 
     return Follower(
         lambda: Indexer(
-            database, endpoints, place, depth=settings.depth, tell=Teller(settings.kept_live)
+            database,
+            endpoints,
+            place,
+            depth=settings.depth,
+            tell=Teller(settings.kept_live, settings.kept_live_bytes),
         ),
         endpoints,
         poll_s=settings.poll_s,
@@ -203,14 +222,32 @@ async def _running(*parts: Coroutine[None, None, None]) -> AsyncIterator[None]:
 async def _sweeping(services: Services) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
-        gone = await asyncio.to_thread(sweep, services)
-        if gone:
-            structlog.get_logger().info("uploads forgotten", count=gone)
+        for name, part in (("uploads", sweep), ("content", sweep_stored)):
+            try:
+                gone = await asyncio.to_thread(part, services)
+            except (SQLAlchemyError, TrainyardError) as error:
+                structlog.get_logger().warning("sweep", what=name, reason=str(error)[:300])
+                continue
+            if gone:
+                structlog.get_logger().info("forgotten", what=name, count=gone)
 
 
-def _add_gateway(app: FastAPI, found: Content) -> None:
-    """Content as CARs, so that the page verifies every block itself."""
-    gateway = create_gateway(found)
-    for route in gateway.routes:
-        if isinstance(route, Route):
-            app.router.routes.append(route)
+def _add_gateway(app: FastAPI, services: Services) -> None:
+    """Content as CARs, so that the page verifies every block itself.
+
+    It is what the store has; what a task's result names may be fetched, by so many at once.
+    """
+    gateways = (create_gateway(services.stored), create_gateway(services.content, fetch=True))
+    (own,), (wide,) = (
+        [route for route in one.routes if isinstance(route, Route)] for one in gateways
+    )
+
+    def answer(request: Request) -> Response:
+        found: Response = own.endpoint(request)
+        root = request.path_params["path"].split("/", 1)[0]
+        if found.status_code < 400 or not services.reach.is_named(root):
+            return found
+        with services.reach.held():
+            return cast(Response, wide.endpoint(request))
+
+    app.router.routes.append(Route(own.path, answer, methods=["GET", "HEAD"]))

@@ -3,7 +3,9 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -14,6 +16,7 @@ from dapp.database.engine import Database
 from dapp.database.models import Block
 from dapp.errors import unavailable
 from dapp.live.hub import Hub
+from dapp.reaching import Reach
 from dapp.remembering import Changes
 from dapp.settings import Settings
 from trainyard.chain.client import MarketClient
@@ -64,11 +67,37 @@ class ChainDesk:
             self._free.put(mine)
 
 
+class Turns:
+    """One after the other, and only so many in the line: each who waits holds a thread."""
+
+    def __init__(self, most_waiting: int, patience_s: float = 120.0) -> None:
+        self._turn, self._patience_s = threading.Semaphore(1), patience_s
+        # Who has the turn stands in the line too.
+        self._line = threading.BoundedSemaphore(most_waiting + 1)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        if not self._line.acquire(blocking=False):
+            raise unavailable("the engine is busy, and others wait for it", retry_after_s=15.0)
+        try:
+            if not self._turn.acquire(timeout=self._patience_s):
+                raise unavailable("the engine is busy; try again in a moment", retry_after_s=15.0)
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            self._line.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     settings: Settings
     database: Database
     content: Content
+    # The same without anybody else, for whoever may not have us fetch things.
+    stored: Content
+    reach: Reach
     hub: Hub
     chain: ChainDesk
     follower: "Follower"
@@ -79,7 +108,11 @@ class Services:
     confinement: Confinement | None
     faucet: "Faucet | None"
     # What costs a whole core is done one after the other.
-    engine: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))
+    engine: Turns
+    # Looks after the server itself, and is never busy with anything else.
+    watch: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="watch")
+    )
 
     def now(self) -> int:
         """The chain's time: its clock may be ahead of ours."""
@@ -88,7 +121,8 @@ class Services:
         return max(head or 0, int(time.time()))
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    # Not a plain function: for each of those FastAPI takes a thread of the routes.
     found: Services = request.app.state.services
     return found
 

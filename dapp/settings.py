@@ -12,6 +12,7 @@ from dapp.errors import SettingsError
 
 PREFIX = "TRAINYARD_DAPP_"
 MIB = 1 << 20
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _FIXES = {
     "endpoints": "name JSON-RPC addresses of the chain, separated by commas",
     "chain_id": "give the chain's id, such as 1 or 1337",
@@ -82,6 +83,13 @@ class Settings(BaseSettings):
     kept_points: Annotated[int, Field(ge=100)] = 4000
     kept_lines: Annotated[int, Field(ge=100)] = 5000
     kept_live: Annotated[int, Field(ge=100)] = 20_000
+    kept_live_bytes: Annotated[int, Field(ge=MIB)] = 64 * MIB
+    # Of what strangers put into the store, all together, and how long it stays if no task names it.
+    stored_bytes: Annotated[int, Field(ge=1)] = 65_536 * MIB
+    stored_for_s: Annotated[int, Field(ge=3600)] = 30 * 24 * 3600
+    # How many requests at once may wait for what others have, and for the engine.
+    fetches: Annotated[int, Field(ge=1, le=32)] = 8
+    engine_waiters: Annotated[int, Field(ge=0, le=32)] = 4
 
     # Only for the devnet, which starts the server itself.
     faucet_key_file: Path | None = None
@@ -121,6 +129,16 @@ class Settings(BaseSettings):
         # INVARIANT: a server of any other chain has no key at all.
         if self.faucet_key_file is not None and not self.is_devnet:
             raise ValueError("FAUCET_KEY_FILE is for a devnet alone; unset it")
+        return self
+
+    @model_validator(mode="after")
+    def _named_where_others_reach_it(self) -> "Settings":
+        # INVARIANT: a sign-in is bound to this server's name, and not to what a request says.
+        if self.public_url is None and self.host not in LOOPBACK:
+            raise ValueError(
+                f"PUBLIC_URL is missing, and HOST is {self.host}, which others reach; "
+                "give the address at which browsers reach the server, such as https://host"
+            )
         return self
 
     @property

@@ -1,7 +1,9 @@
 """The functions of `trainyard` for an event loop: `history = await trainyard.aio.fit(model, x, y)`.
 
 Each runs in a thread of its own. Who cancels one detaches from its task, which goes on; `attach`
-comes back. A `Market` is for one of them at a time.
+comes back. What became of it is the cause of the `CancelledError`: a `DetachedError` has the number
+of the `task`, a `NotPostedError` says that there is none. So cancelling waits until the thread has
+let go; cancelled once more, it does not. A `Market` is for one of them at a time.
 """
 
 import asyncio
@@ -24,12 +26,20 @@ def _awaited(
     async def run(*args: _Given.args, **given: _Given.kwargs) -> _Result:
         leaving = threading.Event()
         before = LEAVING.set(leaving)
+        # The thread has a copy of the context, and so of what is set here.
+        thread = asyncio.ensure_future(asyncio.to_thread(function, *args, **given))
+        LEAVING.reset(before)
         try:
-            # The thread has a copy of the context, and so of what is set here.
-            return await asyncio.to_thread(function, *args, **given)
-        finally:
+            # Not given up with who waits: a task may be posted at this very moment.
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError as cancelled:
             leaving.set()
-            LEAVING.reset(before)
+            await asyncio.wait([thread])
+            why = None if thread.cancelled() else thread.exception()
+            if why is None:
+                raise
+            cancelled.add_note(str(why))
+            raise cancelled from why
 
     return run
 

@@ -15,6 +15,8 @@ class Send:
     # The market would not refuse a second one, but do it once more: one that failed is tried again
     # only when no reorg can make it succeed.
     adds_up: bool = False
+    # Whether it puts our money down, out of the purse or of the credit.
+    stakes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

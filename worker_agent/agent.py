@@ -14,6 +14,7 @@ from types import FrameType
 import structlog
 from eth_account.signers.local import LocalAccount
 
+from trainyard.chain.client import MarketClient
 from trainyard.chain.cursor import Cursor
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import NoEndpointError
@@ -44,7 +45,7 @@ from worker_agent.past import Past
 from worker_agent.retiring import UNBOND
 from worker_agent.sending import Sender
 from worker_agent.serving import Server
-from worker_agent.settings import Home, Settings
+from worker_agent.settings import Home, Settings, TokenMarketError
 from worker_agent.showing import Showcase
 from worker_agent.sight import Sight, Watcher
 from worker_agent.situation import Situation, slots_of
@@ -55,6 +56,13 @@ _LONGEST_WAIT_S = 60.0
 _MANY = 4096
 # Of the newest tasks whoever watches is told.
 _MOST_FED = 8
+
+
+def refuse_token(client: MarketClient) -> None:
+    """Refuse a market whose money cannot be sent along: it would refuse every stake of ours."""
+    token = client.currency()
+    if token is not None:
+        raise TokenMarketError(client.calls.address, token)
 
 
 class NothingSeenError(TransientError):
@@ -87,6 +95,7 @@ class Agent:
             self.store,
             account,
             confirmations=chain.confirmations,
+            fees=chain.fees,
             on_fault=self._reach,
         )
         self._sender = Sender(self.outbox)
@@ -112,6 +121,8 @@ class Agent:
         self.failures = 0
         self.why = ""
         self._is_ending = False
+        # Whether the market holds the chain's own currency, as was asked once.
+        self._is_native = False
         self._desk = Desk(self)
         self._servers: list[Server] = []
         self._turns = Turns(settings.policy.turns)
@@ -160,6 +171,9 @@ class Agent:
     def step(self) -> None:
         """One look, and all that follows from it."""
         self.site.collect()
+        if not self._is_native:
+            refuse_token(MarketClient(self.endpoints, self.settings.chain.market))
+            self._is_native = True
         self.sight = self.watcher.look()
         if self.watcher.reorgs != self._reorgs:
             for entry in self.outbox.revive():
@@ -180,7 +194,7 @@ class Agent:
         self.site.release({one.task for one in actions if isinstance(one, Prepare)})
         if self._feeder is not None:
             self._feeder.watch(self._held())
-        self.outbox.step()
+        self._sender.step()
 
     def decide(self, situation: Situation) -> list[Action]:
         return decide(situation)
@@ -200,6 +214,7 @@ class Agent:
             # What was signed and is not mined yet is as good as spent.
             purse=sight.purse - self.outbox.pending_value(),
             gas_price=sight.gas_price,
+            pending={one.key: one.call for one in self.outbox.unseen(sight.block - sight.lag)},
             salt=self._salt,
             profile=self._profile,
             retired=self.outbox.succeeded(UNBOND),

@@ -16,6 +16,10 @@ from pathlib import Path
 _OWN = Path("/proc/self")
 _PREFIX = "trainyard-"
 _CONTROLLERS = ("memory", "pids")
+# Used where it is there; a task without it has as many cores as it likes.
+_CPU = "cpu"
+# Of so many microseconds a group gets its part.
+_PERIOD_US = 100_000
 # Where the agent itself goes, in a group that it was handed.
 _SEAT = f"{_PREFIX}agent"
 _END_S = 10.0
@@ -25,7 +29,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Where groups can be made: a folder for each controller, in version 2 the same for both."""
+    """Where groups can be made: a folder for each controller, in version 2 the same for all."""
 
     version: int
     parents: Mapping[str, Path]
@@ -44,8 +48,10 @@ def find_tree(own: Path = _OWN) -> Tree:
             below = _below(mount, root, groups[""])
             place = None if below is None else _delegated(mount, below)
             if place is not None:
-                return Tree(2, dict.fromkeys(_CONTROLLERS, place))
-        for controller in set(options) & set(_CONTROLLERS) & groups.keys():
+                handed_on = (place / "cgroup.subtree_control").read_text().split()
+                more = (_CPU,) if _CPU in handed_on else ()
+                return Tree(2, dict.fromkeys((*_CONTROLLERS, *more), place))
+        for controller in set(options) & {*_CONTROLLERS, _CPU} & groups.keys():
             below = _below(mount, root, groups[controller])
             if kind == "cgroup" and below is not None and os.access(below, os.W_OK | os.X_OK):
                 found[controller] = below
@@ -69,7 +75,8 @@ def make_room(own: Path = _OWN, controllers: Sequence[str] = _CONTROLLERS) -> st
         # Nobody else's processes are moved about.
         if (place / "cgroup.procs").read_text().split() != [str(os.getpid())]:
             return f"{place} has other processes than the agent in it"
-        return _divide(place, controllers)
+        more = [_CPU] if _CPU in there_are and _CPU not in controllers else []
+        return _divide(place, [*controllers, *more])
     return "no control groups are to be seen"
 
 
@@ -134,7 +141,9 @@ def _is_writable(place: Path) -> bool:
 class Group:
     """One group for one task, in all trees that there are. Gone when it is left, with all in it."""
 
-    def __init__(self, tree: Tree, memory_bytes: int, processes: int) -> None:
+    def __init__(
+        self, tree: Tree, memory_bytes: int, processes: int, cores: float | None = None
+    ) -> None:
         self._version = tree.version
         name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
         self._folders = {controller: place / name for controller, place in tree.parents.items()}
@@ -146,6 +155,18 @@ class Group:
         if "pids" in self._folders:
             # Bubblewrap has two processes of its own.
             (self._folders["pids"] / "pids.max").write_text(str(processes + 2))
+        if _CPU in self._folders and cores is not None:
+            self._limit_cpu(self._folders[_CPU], cores)
+
+    def _limit_cpu(self, folder: Path, cores: float) -> None:
+        part_us = max(1_000, int(cores * _PERIOD_US))
+        # Kernels may be built without; and where less is given to what is above, that is the limit.
+        with contextlib.suppress(OSError):
+            if self._version == 1 and (folder / "cpu.cfs_quota_us").exists():
+                (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+                (folder / "cpu.cfs_quota_us").write_text(str(part_us))
+            elif self._version == 2:
+                (folder / "cpu.max").write_text(f"{part_us} {_PERIOD_US}")
 
     def _limit_memory(self, size: int) -> None:
         folder = self._folders["memory"]
@@ -168,6 +189,11 @@ class Group:
     def out_of_memory(self) -> bool:
         name = "memory.oom_control" if self._version == 1 else "memory.events"
         return self._count("memory", name, "oom_kill") > 0
+
+    @property
+    def throttled(self) -> int:
+        """In how many periods it had to wait for the next one."""
+        return self._count(_CPU, "cpu.stat", "nr_throttled")
 
     @property
     def out_of_processes(self) -> bool:

@@ -6,7 +6,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
+
+import urllib3
 
 from trainyard.chain.blocks import head_of
 from trainyard.chain.client import MarketClient
@@ -24,12 +27,15 @@ from trainyard.protocol.gas import AUDIT_GAS
 from worker_agent.locking import holder_of
 from worker_agent.policy import Policy
 from worker_agent.reachability import examine_reach
-from worker_agent.settings import Home, Settings
+from worker_agent.settings import Home, Settings, TokenMarketError
 
 # A head as old as this is of a node that stands still, or of a chain nobody uses.
 _OLD_HEAD_S = 600
 # Blocks are stamped by their makers, whose clocks differ a little too.
 _SKEW_S = 30
+# With one so wrong, certificates of endpoints and gateways may be refused.
+_BAD_SKEW_S = 3600
+_ANSWER_S = 10.0
 
 
 @dataclass(slots=True)
@@ -92,20 +98,43 @@ def _endpoints(checkup: AgentCheckup, settings: Settings) -> list[str]:
             continue
         age = int(time.time()) - head.timestamp
         states[rpc.name] = f"block {head.ref.number}, {age} s old"
-        for what, fix in _clocks(rpc.name, age):
-            checkup.miss(what, fix, needed=False)
+        checkup.problems += examine_clocks(rpc.name, age, _ahead_of(url))
         well.append(url)
     checkup.found["endpoints"] = states
     return well
 
 
-def _clocks(name: str, age_s: int) -> Iterator[tuple[str, str]]:
+def examine_clocks(name: str, age_s: int, ahead_s: int | None) -> Iterator[Problem]:
+    """What is wrong with a head of this age by our clock, which is so far ahead of the node's.
+
+    An old head is of a node that stands still only if our clock is right.
+    """
+    set_it = "set this machine's clock, for instance with: timedatectl set-ntp true"
+    if ahead_s is None and age_s < -_SKEW_S:
+        # No block is made in the future: it is the clock, whatever the node says of its own.
+        ahead_s = age_s
+    if ahead_s is not None and abs(ahead_s) > _SKEW_S:
+        where = "ahead of" if ahead_s > 0 else "behind"
+        # Deadlines go by the chain's time; but whose certificate is valid goes by this clock.
+        is_bad = abs(ahead_s) > _BAD_SKEW_S
+        yield Problem(f"this machine's clock is {abs(ahead_s)} s {where} {name}", set_it, is_bad)
+        age_s -= ahead_s
     if age_s > _OLD_HEAD_S:
         fix = "see whether the node follows its chain"
-        yield f"the newest block of {name} is {age_s} s old", fix
-    if age_s < -_SKEW_S:
-        fix = "set this machine's clock, for instance with: timedatectl set-ntp true"
-        yield f"this machine's clock is {-age_s} s behind the chain of {name}", fix
+        if ahead_s is None:
+            fix += ", and whether this machine's clock is right: the node does not say its own"
+        yield Problem(f"the newest block of {name} is {age_s} s old", fix, False)
+
+
+def _ahead_of(url: str) -> int | None:
+    """By how much our clock is ahead of that of an endpoint, by the date of its answer."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
+    try:
+        answer = urllib3.request("POST", url, json=asked, timeout=_ANSWER_S, retries=False)
+        told = parsedate_to_datetime(answer.headers["Date"])
+    except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError):
+        return None
+    return int(time.time() - told.timestamp())
 
 
 def _market(
@@ -124,13 +153,16 @@ def _market(
             return
         balance = int(endpoints.call("eth_getBalance", address, "latest"), 16)
         credit, worker = client.account(address).credit, client.worker(address)
-        is_token, gas_price = client.currency() is not None, gas_price_at(endpoints.run(head_of))
+        token, gas_price = client.currency(), gas_price_at(endpoints.run(head_of))
     except (EndpointError, NoEndpointError, RevertedError) as error:
         checkup.miss(str(error), "see whether the address in [chain] is that of a market")
         return
     checkup.found |= {"balance_wei": balance, "credit": credit, "bond": worker.bond}
     checkup.found["registered"] = any(worker.env_class)
-    for what, fix in examine_prices(settings.policy, gas_price, is_token=is_token):
+    if token is not None:
+        what, _, fix = str(TokenMarketError(chain.market, token)).partition(": ")
+        checkup.miss(what, fix)
+    for what, fix in examine_prices(settings.policy, gas_price):
         checkup.miss(what, fix, needed=False)
     if balance == 0:
         fix = f"send something to {address}"
@@ -140,13 +172,8 @@ def _market(
         checkup.miss("the worker is not registered with the market", fix, needed=False)
 
 
-def examine_prices(policy: Policy, gas_price: int, *, is_token: bool) -> Iterator[tuple[str, str]]:
+def examine_prices(policy: Policy, gas_price: int) -> Iterator[tuple[str, str]]:
     """What the market pays against what it costs to take part."""
-    if is_token:
-        if not policy.at_a_loss:
-            fix = "set at_a_loss = true in [policy], and min_wei_per_hour so that gas is paid for"
-            yield "the market pays in a token, which cannot be compared with gas", fix
-        return
     costs = sum(AUDIT_GAS.values()) * gas_price
     if policy.bond and policy.min_audit_fee < costs:
         fix = f"set min_audit_fee = {costs} in [policy], or audit for less than that"
@@ -189,6 +216,8 @@ def _sandbox(checkup: AgentCheckup) -> None:
         checkup.miss(what, fix or "install bubblewrap, and allow user namespaces")
     else:
         checkup.found["sandbox"] = str(getattr(report, "bwrap", report))
+        for limit in ("memory", "processes", "cores"):
+            checkup.found[f"{limit}_limit"] = getattr(report, limit, "")
         if os.geteuid() == 0:
             what = "as root, whatever gets out of a sandbox is root"
             checkup.miss(what, "run the agent as an account of its own", needed=False)

@@ -16,7 +16,16 @@ _HEAD = """\
 
 # Of every setting, what it is for; and what it may look like, where nothing is the default.
 MEANINGS: dict[str, tuple[str, Any]] = {
-    "payout": ("Where earnings go; they stay in the market if not given.", "0x" + "0" * 40),
+    "payout": (
+        "Where earnings go, whenever nothing is under way; they stay in the market if not given.",
+        "0x" + "0" * 40,
+    ),
+    "payout_float": (
+        "What stays in the market when earnings are paid out, for the next stakes. If not given: "
+        "the largest stake that this account ever put down, for each of policy.concurrency tasks, "
+        "and what a challenge costs if there is a bond.",
+        10**18,
+    ),
     "metrics_port": ("Prometheus asks here, on loopback only.", 9464),
     "chain": ("The chain, and the market on it.", None),
     "chain.endpoints": ("JSON-RPC endpoints, the preferred one first. Two are better.", None),
@@ -37,6 +46,16 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         "what is done is sent up to the last second.",
         None,
     ),
+    "chain.max_fee_gwei": (
+        "The most that a unit of gas may cost, however busy the chain is: what would need more "
+        "waits, also if it is late then.",
+        None,
+    ),
+    "chain.max_tip_gwei": (
+        "How far an endpoint is believed that names a tip. A transaction that waits is raised "
+        "beyond that, by an eighth each time, up to max_fee_gwei.",
+        None,
+    ),
     "content": ("Where models, data and results are kept and sought.", None),
     "content.store": (
         "A folder of the embedded store; below the agent's own folder if not given.",
@@ -50,8 +69,8 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         None,
     ),
     "content.listen": (
-        "Serve the whole store here as a gateway, to auditors and to who pays. Without this and "
-        "without a Kubo node nobody can fetch what was trained, and the stake is lost.",
+        "Serve the whole store here as a gateway, to auditors and to who pays. Without this, an "
+        "advertised gateway or a Kubo node nobody could fetch what was trained: no task is joined.",
         "0.0.0.0:8490",
     ),
     "content.advertise": (
@@ -78,7 +97,7 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         None,
     ),
     "policy.at_a_loss": (
-        "Whether tasks are taken that do not: for a market in a token, which has no price in gas.",
+        "Whether tasks are taken that do not, such as one's own.",
         None,
     ),
     "policy.max_hours": ("The longest task, as estimated.", None),
@@ -128,11 +147,20 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         "port, and for the others as much further on.",
         "worker.example.org:7700",
     ),
-    "peers.relay": ("A relay's address, for a machine that nobody can reach.", "relay.example.org"),
+    "peers.relay": (
+        "A relay's host and port, for a machine that nobody can reach; it carries only what "
+        "workers say to each other, so content.listen or a Kubo node is needed all the same.",
+        "relay.example.org:7700",
+    ),
     "sandbox": ("What a task's processes may use at most.", None),
     "sandbox.memory_bytes": ("Their memory.", None),
     "sandbox.disk_bytes": ("Their disk.", None),
     "sandbox.processes": ("Their number.", None),
+    "sandbox.cores": (
+        "Cores that they use together, such as 1.5; kept where the agent may make control groups "
+        "with the controller cpu.",
+        None,
+    ),
     "dapp": ("Who is told how training goes, for requesters that watch.", None),
     "dapp.url": ("The address of a dapp; nobody is told if not given.", "https://dapp.example.org"),
 }

@@ -132,8 +132,7 @@ class Desk:
             if entry.key.startswith(WITHDRAWAL) and entry.state is State.PENDING:
                 return {"amount": None, **_entry_document(entry)}
         s = agent.situation()
-        account = s.book.accounts.get(s.me)
-        credit = 0 if account is None else account.credit
+        credit = s.credit
         wanted = credit if amount is None else amount
         if not isinstance(wanted, int) or not 0 < wanted <= credit:
             raise RequestError(f"the credit of {s.me} is {credit}: no {wanted} can be withdrawn")

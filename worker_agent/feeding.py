@@ -182,11 +182,17 @@ class _Feed:
 
 
 def _numbers(live: dict[str, Any]) -> dict[str, float]:
-    """Loss and metrics under the names that charts have for them; only what is a number."""
-    found: dict[str, Any] = {"loss": live.get("loss"), **live.get("metrics", {})}
+    """What changes with each step, and what the test gave; only what is a number.
+
+    Metrics are of whole segments, and told with those: at any step between they would be old.
+    """
+    found: dict[str, Any] = {"loss": live.get("loss")}
     found |= {f"test/{name}": value for name, value in live.get("tested", {}).items()}
     for name in ("examples_per_s", "train_s", "energy_j", "lost_s"):
         found[name] = live.get(name)
+    if not found["examples_per_s"]:
+        # Not measured yet, which is no pace of zero.
+        del found["examples_per_s"]
     return _finite(found)
 
 

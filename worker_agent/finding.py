@@ -54,6 +54,13 @@ class SandboxReport:
         return "pids" in self.tree.parents
 
     @property
+    def cores(self) -> str:
+        """How the cores that a task uses are limited, for people."""
+        if "cpu" in self.tree.parents:
+            return f"cgroup v{self.tree.version}, all processes of a task together"
+        return "not at all: the agent may make no control groups with the controller cpu"
+
+    @property
     def memory(self) -> str:
         """How memory is limited, for people."""
         if self.groups_memory:

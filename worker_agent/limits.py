@@ -28,6 +28,8 @@ class Limits:
     processes: int = 1024
     # Of its /tmp, which is memory.
     scratch_bytes: int = 64 << 20
+    # Kept by control groups alone; None for all that there are.
+    cores: float | None = None
     # Of each process.
     cpu_s: int | None = None
     wall_s: float | None = None

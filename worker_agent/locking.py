@@ -4,10 +4,13 @@ What an agent signed is in its journal alone. A second agent, or one with anothe
 know of it and might send twice: it is refused.
 """
 
+import errno
 import fcntl
 import json
 import os
 import secrets
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,11 +24,15 @@ from worker_agent.settings import Home
 
 _ID_FILE = "journal.id"
 # In the folder of the key, for any other agent with it, and in the agent's own: a service may keep
-# its state elsewhere than whoever types a command.
+# its state elsewhere than whoever types a command. These say who it is; that two of different homes
+# and states do not both run, a name sees to that all of the machine shares.
 _LOCK = "lock"
 # Somebody who only looks holds the lock for a moment.
 _TAKE_S = 0.5
+# What a socket tells of whoever listens at it: process, user and group.
+_CREDENTIALS = struct.Struct("3i")
 _POLL_S = 0.02
+_ELSEWHERE = "another folder, which keeps its state elsewhere"
 
 
 class KeyInUseError(PermanentError):
@@ -60,14 +67,19 @@ def held_key(address: str, home: Home, *, new_journal: bool = False) -> Iterator
     """
     folder = key_folder(address)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(home.folder / _LOCK, address, home), _locked(folder / _LOCK, address, home):
+    with (
+        _locked(home.folder / _LOCK, address, home),
+        _locked(folder / _LOCK, address, home),
+        _announced(address),
+    ):
         _settle_journal(folder / "journal.json", address, home, new_journal)
         yield
 
 
 def holder_of(address: str, home: Home) -> Holder | None:
     """The agent that has the key or the folder now, if one does."""
-    return _holder(key_folder(address) / _LOCK) or _holder(home.folder / _LOCK)
+    found = _holder(key_folder(address) / _LOCK) or _holder(home.folder / _LOCK)
+    return found or _announcer(address)
 
 
 def holder_in(home: Home) -> Holder | None:
@@ -111,11 +123,51 @@ def _take(path: Path, address: str) -> int:
             if time.monotonic() > deadline:
                 holder = _said(handle)
                 os.close(handle)
-                raise KeyInUseError(
-                    f"the key of {address} is in use by the agent with pid {holder.pid} in "
-                    f"{holder.home}: end that one first, or give this one a key of its own"
-                ) from None
+                raise _in_use(address, holder) from None
             time.sleep(_POLL_S)
+
+
+@contextmanager
+def _announced(address: str) -> Iterator[None]:
+    """Say to the whole machine that the key is in use, whoever keeps its state where.
+
+    The name is in no folder, and the kernel takes it back when the process dies.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as announcing:
+        try:
+            announcing.bind(_name(address))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            holder = _announcer(address) or Holder(0, _ELSEWHERE)
+            raise _in_use(address, holder) from None
+        announcing.listen()
+        yield
+
+
+def _announcer(address: str) -> Holder | None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(_name(address))
+        except ConnectionRefusedError:
+            return None
+        except BlockingIOError:
+            # It is there, and so many look that they have to wait.
+            return Holder(0, _ELSEWHERE)
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return Holder(_CREDENTIALS.unpack(told)[0], _ELSEWHERE)
+
+
+def _name(address: str) -> str:
+    return f"\0trainyard/{address.lower()}"
+
+
+def _in_use(address: str, holder: Holder) -> KeyInUseError:
+    return KeyInUseError(
+        f"the key of {address} is in use by the agent with pid {holder.pid} in {holder.home}: end "
+        "that one first, or give this one a key of its own"
+    )
 
 
 def _said(handle: int) -> Holder:

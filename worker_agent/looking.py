@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from trainyard.chain.calls import Call
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.fees import gas_price_at
 from trainyard.chain.keystore import address_in
@@ -16,7 +17,6 @@ from trainyard.protocol.ledger.book import Book
 from worker_agent.past import folders
 from worker_agent.progress import Shelf
 from worker_agent.reporting import account_report, task_reports
-from worker_agent.sending import FEE_RESERVE_WEI
 from worker_agent.settings import Home, Settings, limits_of
 from worker_agent.situation import ENDED, Ended, Situation, slots_of
 
@@ -110,6 +110,7 @@ def situation_of(
     block: int,
     purse: int,
     gas_price: int,
+    pending: Mapping[str, Call] = MappingProxyType({}),
     salt: Callable[[int, tuple[int, int], int], bytes],
     profile: bytes = b"",
     retired: int = 0,
@@ -137,12 +138,15 @@ def situation_of(
         policy=settings.policy,
         env_class=env_class,
         progress={number: Shelf(home.task(number)).progress() for number in read},
-        purse=max(0, purse - FEE_RESERVE_WEI),
+        purse=max(0, purse),
         gas_price=gas_price,
+        pending=pending,
         sandbox=limits_of(settings.sandbox),
+        is_served=settings.content.is_served,
         salt=salt,
         profile=profile,
         payout=settings.payout,
+        payout_float=settings.payout_float,
         margin_s=settings.chain.margin_s,
         confirmations=settings.chain.confirmations,
         retired=retired,

@@ -12,6 +12,11 @@ _LEAST_BYTES = 1 << 30
 _UNIT_BYTES = 1 << 20
 
 
+def cores_here() -> float:
+    """Those that this process may use."""
+    return float(len(os.sched_getaffinity(0)))
+
+
 def memory_for_tasks() -> int:
     """Three quarters of the memory, in whole MiB: the rest is for the agent and all else."""
     return max(memory_bytes() * 3 // 4 // _UNIT_BYTES * _UNIT_BYTES, _LEAST_BYTES)

@@ -42,6 +42,7 @@ def open_sandbox(
         replace(
             limits_of(settings.sandbox),
             # No process can use more in that time: it ends also one that nobody watches any more.
+            # How much all use together at a time, control groups see to.
             cpu_s=None if wall_s is None else math.ceil(wall_s * len(os.sched_getaffinity(0))) + 1,
         ),
         None if is_tried else look(),

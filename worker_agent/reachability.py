@@ -16,6 +16,7 @@ from trainyard.content.gateway_client import GatewaySource
 from trainyard.content.gateway_server import GatewayServer
 from trainyard.engine.checkup import Problem
 from trainyard.protocol.errors import TrainyardError
+from worker_agent.deciding.offers import SERVE
 from worker_agent.settings import Settings, host_and_port
 
 _ANSWER_S = 10.0
@@ -30,13 +31,12 @@ def examine_reach(settings: Settings, *, is_running: bool) -> Iterator[Problem]:
     places = settings.content
     if not settings.policy.concurrency:
         return
-    if places.gateway is None:
-        if places.kubo is None:
-            yield Problem(
-                "nobody can fetch what this worker has to show, which costs it the stake",
-                "set listen and boards in [content], or keep content in a Kubo node",
-            )
-    else:
+    if not places.is_served:
+        why = "nobody can fetch what this worker has to show, so it joins no task"
+        if settings.peers.relay is not None:
+            why += ": the relay carries only what workers say to each other"
+        yield Problem(why, SERVE)
+    if places.gateway is not None:
         yield from _gateway(settings, is_running=is_running)
         if not places.boards and places.gateway not in places.gateways:
             yield Problem(

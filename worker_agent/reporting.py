@@ -102,7 +102,8 @@ def _training(live: Mapping[str, Any] | None, batch: int | None) -> Document | N
         "examples_per_s": pace,
         "left_s": left_s,
         "energy_j": live["energy_j"],
-        "silent_slots": sorted(map(int, live["silent"])),
+        "silent_slots": sorted({*map(int, live["silent"])} - {*live.get("restless", ())}),
+        "awaited_slots": sorted(live.get("restless", ())),
         "at": live["at"],
     }
 

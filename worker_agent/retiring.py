@@ -50,7 +50,9 @@ def retire_worker(
     endpoints = Endpoints(chain.endpoints, chain_id=chain.chain_id)
     endpoints.check()
     with closing(Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)) as store:
-        outbox = Outbox(endpoints, store, account, confirmations=chain.confirmations)
+        outbox = Outbox(
+            endpoints, store, account, confirmations=chain.confirmations, fees=chain.fees
+        )
         until = time.monotonic() + timeout_s
         one = _Retiring(MarketClient(endpoints, chain.market), endpoints, store, outbox, account)
         return one.run(to, until)

@@ -117,7 +117,7 @@ class Sandbox:
         with contextlib.ExitStack() as stack:
             group = None
             if self.report.tree.parents:
-                group = Group(self.report.tree, limits.memory_bytes, limits.processes)
+                group = Group(self.report.tree, limits.memory_bytes, limits.processes, limits.cores)
                 stack.callback(group.remove)
             seccomp_fd = stack.enter_context(open_filter())
             process = Sandboxed(

@@ -13,8 +13,6 @@ from worker_agent.actions import Send
 # A call that was refused may be right a little later, or never.
 _AGAIN_S = 5.0
 _MOST_ATTEMPTS = 8
-# Left for the fees of what has to be sent later.
-FEE_RESERVE_WEI = 10**16
 
 
 @dataclass(slots=True)
@@ -22,12 +20,16 @@ class Sender:
     outbox: Outbox
     _refused_at: dict[str, float] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)
+    # Until when what was decided last has to be mined.
+    _deadlines: dict[str, int] = field(default_factory=dict)
     # Of which that was said.
     _given_up: set[str] = field(default_factory=set)
 
     def send(self, action: Send) -> None:
         """Send it if that was not done yet; a transaction that reverted is sent anew, later."""
         key = self._key(action)
+        if action.by is not None:
+            self._deadlines |= dict.fromkeys(self._names(action), action.by)
         if key is None or time.monotonic() < self._refused_at.get(action.key, 0.0):
             return
         log = structlog.get_logger().bind(action=action.key)
@@ -41,11 +43,24 @@ class Sender:
             return
         log.info("sent", nonce=entry.nonce, transaction=f"0x{entry.newest.hash.hex()}")
 
+    def step(self) -> None:
+        """See to what was sent, the sooner the nearer its deadline is.
+
+        What nobody decides upon any more is in no hurry.
+        """
+        deadlines, self._deadlines = self._deadlines, {}
+        self.outbox.step(deadlines)
+
+    @staticmethod
+    def _names(action: Send) -> list[str]:
+        """The keys of all attempts."""
+        more = (f"{action.key}#{attempt + 1}" for attempt in range(1, _MOST_ATTEMPTS))
+        return [action.key, *more]
+
     def _key(self, action: Send) -> str | None:
         """The key of the next attempt; None if one is under way or done, or there were many."""
         why = ""
-        for attempt in range(_MOST_ATTEMPTS):
-            name = action.key if attempt == 0 else f"{action.key}#{attempt + 1}"
+        for name in self._names(action):
             try:
                 entry = self.outbox.entry(name)
             except LookupError:

@@ -15,10 +15,11 @@ from pydantic import (
     model_validator,
 )
 
+from trainyard.chain.fees import GWEI, FeePolicy
 from trainyard.protocol.errors import PermanentError
 from trainyard.protocol.profiles import GatewayAddress, gateway_address
 from worker_agent.limits import Limits
-from worker_agent.machine import memory_for_tasks
+from worker_agent.machine import cores_here, memory_for_tasks
 from worker_agent.policy import Address, Policy
 
 _FORM = ConfigDict(frozen=True, extra="forbid")
@@ -26,6 +27,16 @@ _FORM = ConfigDict(frozen=True, extra="forbid")
 
 class SettingsError(PermanentError):
     """A setting is missing or cannot be; the message names it, and says what to write."""
+
+
+class TokenMarketError(PermanentError):
+    """The market's money is a token."""
+
+    def __init__(self, market: str, token: str) -> None:
+        super().__init__(
+            f"the market {market} holds the token {token}, and this agent puts down only the "
+            "chain's own currency: name a market in that currency in [chain]"
+        )
 
 
 def host_and_port(listen: str) -> tuple[str, int]:
@@ -40,6 +51,16 @@ def _listening(text: str) -> str:
         host = ""
     if not host:
         raise ValueError('where to listen is "host:port", such as "0.0.0.0:8490"')
+    return text
+
+
+def _relaying(text: str) -> str:
+    try:
+        host, _ = host_and_port(gateway_address(f"http://{text}").removeprefix("http://"))
+    except ValueError:
+        host = ""
+    if not host:
+        raise ValueError('where a relay is is "host:port", such as "relay.example.org:7700"')
     return text
 
 
@@ -66,6 +87,18 @@ class ChainSettings(BaseModel):
     # What would not be done so long before its deadline is not begun, or given up. What is done is
     # sent up to the last second: to come too late costs a fee, to say nothing a part of the stake.
     margin_s: float = Field(default=30.0, ge=0)
+    # The most that a unit of gas may cost, however busy the chain is.
+    max_fee_gwei: int = Field(default=500, gt=0)
+    # How far an endpoint is followed that names a tip; what waits is raised beyond that.
+    max_tip_gwei: int = Field(default=50, gt=0)
+
+    @property
+    def fees(self) -> FeePolicy:
+        return FeePolicy(
+            most_wei=self.max_fee_gwei * GWEI,
+            most_tip_wei=self.max_tip_gwei * GWEI,
+            limit_name="max_fee_gwei in [chain]",
+        )
 
 
 class ContentPlaces(BaseModel):
@@ -105,6 +138,11 @@ class ContentPlaces(BaseModel):
         return self.advertise or (self.listen and f"http://{self.listen}")
 
     @property
+    def is_served(self) -> bool:
+        """Whether others can fetch what we have, as far as settings tell."""
+        return self.kubo is not None or self.gateway is not None
+
+    @property
     def is_own(self) -> bool:
         """Whether nobody else counts on what we pinned: the same content has one pin for all."""
         return self.is_ours or (self.store is None and self.kubo is None)
@@ -121,7 +159,7 @@ class PeerSettings(BaseModel):
     # What is written on the peer card, if it is not where the agent listens.
     advertise: str | None = None
     # A relay's address, for a machine that nobody can reach.
-    relay: str | None = None
+    relay: Annotated[str, AfterValidator(_relaying)] | None = None
 
 
 class DappSettings(BaseModel):
@@ -138,6 +176,7 @@ class SandboxSettings(BaseModel):
     memory_bytes: int = Field(default_factory=memory_for_tasks, gt=0)
     disk_bytes: int = Field(default=20 << 30, gt=0)
     processes: int = Field(default=1024, gt=0)
+    cores: float = Field(default_factory=cores_here, gt=0)
 
 
 def limits_of(settings: SandboxSettings) -> Limits:
@@ -146,6 +185,8 @@ def limits_of(settings: SandboxSettings) -> Limits:
         memory_bytes=settings.memory_bytes,
         disk_bytes=settings.disk_bytes,
         processes=settings.processes,
+        # To hold it to all that there are would cost time and change nothing.
+        cores=settings.cores if settings.cores < cores_here() else None,
     )
 
 
@@ -160,6 +201,8 @@ class Settings(BaseModel):
     dapp: DappSettings = DappSettings()
     # Where earnings go; they stay in the market if not given.
     payout: Address | None = None
+    # What stays there all the same, for the next stakes; None for as much as was needed so far.
+    payout_float: int | None = Field(default=None, ge=0)
     # Prometheus asks here; loopback only.
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
 

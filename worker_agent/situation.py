@@ -1,9 +1,9 @@
 """All that a decision depends on."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trainyard.chain.calls import MarketCalls
+from trainyard.chain.calls import Call, MarketCalls, withdrawal_of
 from trainyard.protocol.commitments import Claim, Market
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import Policy as TaskPolicy
@@ -15,6 +15,8 @@ from worker_agent.progress import NONE, Progress
 ENDED = (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)
 # Who comes next waits so long before it does what anyone may do.
 TURN_S = 20
+# In the keys of what puts money down.
+_PAID = frozenset({"register", "bond", "join", "accuse", "challenge"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +42,22 @@ class Situation:
     policy: Policy
     env_class: bytes
     progress: Mapping[int, Progress]
-    # What the account holds beside its credit, where that can be put in.
+    # What the account holds beside its credit: for stakes, and for the fees of all that is sent.
     purse: int
     # What a unit of gas costs now.
     gas_price: int = field(default=0, kw_only=True)
+    # Whether others can fetch what we have: evidence that nobody can is as good as none.
+    is_served: bool = field(default=True, kw_only=True)
+    # What was signed and shows in no book yet, by its key.
+    pending: Mapping[str, Call] = field(default_factory=dict, kw_only=True)
     # What the sandbox lets a task use.
     sandbox: Limits = field(default=Limits(), kw_only=True)
     # A secret of the account for each seat, always the same.
     salt: Callable[[int, tuple[int, int], int], bytes]
     profile: bytes = b""
     payout: str | None = None
+    # What stays as credit when earnings are paid out; None for as much as was needed so far.
+    payout_float: int | None = None
     margin_s: float = 30.0
     # How many blocks deep something has to lie before it counts on staying.
     confirmations: int = 1
@@ -72,9 +80,29 @@ class Situation:
 
     @property
     def credit(self) -> int:
-        """What the market owes the account."""
+        """What the market owes the account, and will when all that is under way is mined."""
         account = self.book.accounts.get(self.me)
-        return 0 if account is None else account.credit
+        leaving = sum(map(withdrawal_of, self.pending.values()))
+        for number, call in self._joins():
+            leaving += max(0, self.book.tasks[number].terms.stake - call.value)
+        return 0 if account is None else max(0, account.credit - leaving)
+
+    @property
+    def joining(self) -> frozenset[int]:
+        """The tasks that we have asked to join, and may or may not be in."""
+        return frozenset(number for number, _ in self._joins())
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether money is on its way into the market: nobody counts on the same twice."""
+        return any(not _PAID.isdisjoint(key.split("/")[:2]) for key in self.pending)
+
+    def _joins(self) -> Iterator[tuple[int, Call]]:
+        for key, call in self.pending.items():
+            number, _, what = key.partition("/")
+            # A reorg may have taken the task itself.
+            if what.startswith("join/") and int(number) in self.book.tasks:
+                yield int(number), call
 
     def of(self, task: int) -> Progress:
         return self.progress.get(task, NONE)
@@ -98,6 +126,16 @@ def slots_of(task: Task, who: str) -> list[int]:
         index
         for index, slot in enumerate(task.slots)
         if slot.worker == who and task.joined >> index & 1
+    ]
+
+
+def taken(s: Situation) -> list[int]:
+    """The tasks that we are in, or have asked to join: whether we are shows when that is mined."""
+    joining = s.joining
+    return [
+        number
+        for number, task in s.book.tasks.items()
+        if task.state not in ENDED and (number in joining or slots_of(task, s.me))
     ]
 
 

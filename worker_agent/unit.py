@@ -72,7 +72,7 @@ SystemCallErrorNumber=EPERM
 RestrictNamespaces=user mnt pid net uts ipc cgroup
 
 # What it may use. Tasks get cgroups of their own below this one; the agent itself moves into one.
-Delegate=memory pids
+Delegate=cpu memory pids
 MemoryMax={memory_bytes}
 TasksMax=4096
 LimitNOFILE=65536

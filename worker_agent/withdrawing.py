@@ -47,7 +47,9 @@ def withdraw_credit(
     endpoints = Endpoints(chain.endpoints, chain_id=chain.chain_id)
     endpoints.check()
     with closing(Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)) as store:
-        outbox = Outbox(endpoints, store, account, confirmations=chain.confirmations)
+        outbox = Outbox(
+            endpoints, store, account, confirmations=chain.confirmations, fees=chain.fees
+        )
         outbox.step()
         for entry in Journal(store, account.address).unfinished():
             if entry.key.startswith(WITHDRAWAL) and entry.state is State.PENDING:

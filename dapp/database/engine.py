@@ -1,22 +1,30 @@
 """Opening the database, with its tables up to date."""
 
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from dapp.database.models import Base
 from dapp.errors import SettingsError
 
+_Result = TypeVar("_Result")
 _MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 _BUSY_MS = 10_000
 _WRITES = "trainyard_writes"
 _MAPPED_BYTES = 1 << 30
+_TRIES, _FIRST_WAIT_S, _LONGEST_WAIT_S = 12, 0.005, 0.2
+# PostgreSQL's codes: another transaction came first, or two waited for each other.
+_CAME_SECOND = ("40001", "40P01")
 
 
 class Database:
@@ -40,8 +48,40 @@ class Database:
         with self._writers.begin() as session:
             yield session
 
+    def write(self, work: Callable[[Session], _Result]) -> _Result:
+        """What `work` answers, and all of its changes.
+
+        Where another transaction came first it is done again, and then sees what the other did.
+        """
+        for tried in range(_TRIES - 1):
+            try:
+                with self.writing() as session:
+                    return work(session)
+            except DBAPIError as error:
+                if not _came_second(error):
+                    raise
+            # Not all at the same moment once more.
+            longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311
+        with self.writing() as session:
+            return work(session)
+
     def close(self) -> None:
         self.engine.dispose()
+
+
+def upsert(session: Session, table: type[Base], values: dict[str, Any], *key: str) -> None:
+    """A row as `values` say, whether there is one with this key or not."""
+    is_postgresql = session.get_bind().dialect.name == "postgresql"
+    make = postgresql.insert if is_postgresql else sqlite.insert
+    rest = {name: value for name, value in values.items() if name not in key}
+    found = make(table).values(**values)
+    session.execute(found.on_conflict_do_update(index_elements=list(key), set_=rest))
+
+
+def _came_second(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlstate", None)
+    return isinstance(error, IntegrityError) or code in _CAME_SECOND
 
 
 def open_database(url: str) -> Database:

@@ -180,8 +180,10 @@ class LiveRow(Base):
     topics: Mapped[str] = mapped_column(Text)
     kind: Mapped[str] = mapped_column(String(20))
     data: Mapped[str] = mapped_column(Text)
+    # Of `data`, so that they are summed up without reading it.
+    bytes: Mapped[int] = mapped_column(Integer, server_default="0")
 
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (Index("live_sizes", "id", "bytes"), {"sqlite_autoincrement": True})
 
 
 class FeedRow(Base):
@@ -247,6 +249,16 @@ class UploadRow(Base):
     uploaded: Mapped[str | None] = mapped_column(Text)
 
 
+class StoredRow(Base):
+    """What a stranger had this server put into its store and pin."""
+
+    __tablename__ = "stored"
+
+    cid: Mapped[str] = mapped_column(String(128), primary_key=True)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    stored_at: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
 class NonceRow(Base):
     __tablename__ = "nonces"
 
@@ -254,6 +266,8 @@ class NonceRow(Base):
     address: Mapped[str] = mapped_column(_ADDRESS)
     issued_at: Mapped[int] = mapped_column(BigInteger)
     expires_at: Mapped[int] = mapped_column(BigInteger, index=True)
+    # Who asked for it.
+    client: Mapped[str] = mapped_column(String(64), server_default="")
 
 
 class SessionRow(Base):

@@ -13,6 +13,7 @@ from dapp.database.models import DERIVED, Block, Bound, EventRow
 from dapp.indexer.market import MarketView, Timed, Touched
 from dapp.indexer.places import SqlPlaces, log_of
 from dapp.indexer.projecting import project
+from dapp.live.sequence import EVERYBODY, tell
 from trainyard.chain.blocks import BlockRef
 from trainyard.chain.codec import market_codec
 from trainyard.chain.cursor import Batch, Cursor, Found, Seen, Undone
@@ -105,6 +106,8 @@ class Indexer:
         """Forget all that the chain says; the next steps read it again from the first block."""
         with self._database.writing() as session:
             _clear(session)
+            # Whatever somebody looks at may be otherwise when it is read again.
+            tell(session, "reset", {}, [EVERYBODY])
         self.view = MarketView(self._depth)
 
     def _take(self, batch: Found) -> None:
@@ -148,6 +151,7 @@ class Indexer:
             if row is not None and (row.chain_id, row.market, row.start_block) != wanted:
                 structlog.get_logger().warning("another market", was=row.market, now=wanted[1])
                 _clear(session)
+                tell(session, "reset", {}, [EVERYBODY])
                 session.execute(delete(Bound))
                 row = None
             if row is None:

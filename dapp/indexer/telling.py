@@ -4,7 +4,7 @@ from typing import Any
 
 from dapp.indexer.indexing import Step
 from dapp.indexer.market import Market
-from dapp.live.sequence import MARKET, account_topic, prune, task_topic, tell
+from dapp.live.sequence import EVERYBODY, MARKET, account_topic, prune, task_topic, tell
 from dapp.timeline import event_view
 from trainyard.chain.cursor import Found, Seen, Undone
 from trainyard.protocol.explaining import namer, names_of
@@ -15,8 +15,8 @@ _MOST_TASKS, _MOST_EVENTS = 64, 1_000
 
 
 class Teller:
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
+    def __init__(self, kept: int, kept_bytes: int) -> None:
+        self._kept, self._kept_bytes = kept, kept_bytes
 
     def __call__(self, step: Step) -> None:
         match step.batch:
@@ -24,10 +24,10 @@ class Teller:
                 self._tell_undone(step, step.batch)
             case Found():
                 if len(step.touched.tasks) > _MOST_TASKS or len(step.batch.events) > _MOST_EVENTS:
-                    tell(step.session, "reset", {}, [MARKET])
+                    tell(step.session, "reset", {}, [EVERYBODY])
                 else:
                     self._tell_found(step, step.batch)
-        prune(step.session, self._kept)
+        prune(step.session, self._kept, self._kept_bytes)
 
     def _tell_undone(self, step: Step, batch: Undone) -> None:
         tasks = sorted(step.touched.tasks)

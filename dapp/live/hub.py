@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from dapp.database.engine import Database
 from dapp.errors import ApiError
 from dapp.live.listening import EventStream, Listener
-from dapp.live.sequence import Told, bounds, is_wanted, told_after
+from dapp.live.sequence import EVERYBODY, Told, bounds, is_wanted, told_after
 
 # Another process may have told something, of which nobody wakes us.
 _LOOK_S = 0.5
@@ -129,8 +129,12 @@ class Hub:
         return len(some) == _AT_ONCE
 
     def _offer(self, data: bytes, topics: frozenset[str]) -> None:
-        wanted = [self._listeners[topic] for topic in topics if topic in self._listeners]
-        for listener in set[Listener]().union(*wanted):
+        if EVERYBODY in topics:
+            found = self._all()
+        else:
+            wanted = [self._listeners[topic] for topic in topics if topic in self._listeners]
+            found = set[Listener]().union(*wanted)
+        for listener in found:
             listener.offer(data)
 
     def _keep_alive(self) -> None:

@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from dapp.database.models import LiveRow
 
 MARKET = "market"
+# Of what concerns whoever listens, to whatever it is.
+EVERYBODY = "*"
 # Any number, the same for all who tell.
 _LOCK = 7_260_114
 _PRUNE_EVERY = 256
@@ -44,7 +46,12 @@ def tell(session: Session, kind: str, data: dict[str, Any], topics: Iterable[str
         session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     document = json.dumps(data, separators=(",", ":"))
     session.execute(
-        insert(LiveRow).values(topics=" ".join(sorted(topics)), kind=kind, data=document)
+        insert(LiveRow).values(
+            topics=" ".join(sorted(topics)),
+            kind=kind,
+            data=document,
+            bytes=len(document.encode()),
+        )
     )
 
 
@@ -62,11 +69,28 @@ def bounds(session: Session) -> tuple[int, int]:
     return first or 0, last or 0
 
 
-def prune(session: Session, kept: int) -> None:
+def prune(session: Session, kept: int, kept_bytes: int) -> None:
+    """Forget the oldest, where there are more than `kept` or they are larger than `kept_bytes`."""
     first, last = bounds(session)
     if last - first > kept + _PRUNE_EVERY:
         session.execute(delete(LiveRow).where(LiveRow.id <= last - kept))
+    size = session.scalar(select(func.coalesce(func.sum(LiveRow.bytes), 0))) or 0
+    if size > kept_bytes:
+        # INVARIANT: the newest stays, however large it is.
+        session.execute(delete(LiveRow).where(LiveRow.id <= _too_old(session, kept_bytes)))
+
+
+def _too_old(session: Session, kept_bytes: int) -> int:
+    """The newest number that has to go. A tenth more goes, so that not each word costs a look."""
+    room, newest = kept_bytes * 9 // 10, True
+    found = select(LiveRow.id, LiveRow.bytes).order_by(LiveRow.id.desc())
+    for number, size in session.execute(found):
+        room -= size
+        if room < 0 and not newest:
+            return int(number)
+        newest = False
+    return 0
 
 
 def is_wanted(told: Told, topics: Sequence[str]) -> bool:
-    return not told.topics.isdisjoint(topics)
+    return EVERYBODY in told.topics or not told.topics.isdisjoint(topics)

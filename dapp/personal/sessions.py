@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from eth_utils.address import to_checksum_address
 from fastapi import Depends, Request
 from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session as OrmSession
 
 from dapp.database.models import NonceRow, SessionRow
 from dapp.errors import ApiError
@@ -23,7 +24,7 @@ CSRF_HEADER = "X-CSRF-Token"
 _NONCE_S = 600
 SESSION_S = 7 * 24 * 3600
 # Nobody needs more sign-ins at once; what is asked for and not used is forgotten.
-_MOST_NONCES = 10_000
+_MOST_NONCES, MOST_NONCES_PER_CLIENT = 100_000, 100
 
 
 def origin_of(services: Services, request: Request) -> str:
@@ -35,17 +36,25 @@ def origin_of(services: Services, request: Request) -> str:
 
 def make_nonce(services: Services, request: Request, address: str) -> Nonce:
     now, origin = int(time.time()), origin_of(services, request)
-    nonce = secrets.token_hex(16)
-    with services.database.writing() as session:
+    nonce, client = secrets.token_hex(16), request.scope["trainyard.client"]
+
+    def hold(session: OrmSession) -> None:
         session.execute(delete(NonceRow).where(NonceRow.expires_at <= now))
-        count = session.scalar(select(func.count()).select_from(NonceRow)) or 0
-        if count >= _MOST_NONCES:
+        held = select(func.count()).select_from(NonceRow)
+        mine = session.scalar(held.where(NonceRow.client == client)) or 0
+        if mine >= MOST_NONCES_PER_CLIENT or (session.scalar(held) or 0) >= _MOST_NONCES:
             raise ApiError(429, "too_often", "too many sign-ins at once", retry_after_s=60)
         session.execute(
             insert(NonceRow).values(
-                nonce=nonce, address=address, issued_at=now, expires_at=now + _NONCE_S
+                nonce=nonce,
+                address=address,
+                issued_at=now,
+                expires_at=now + _NONCE_S,
+                client=client,
             )
         )
+
+    services.database.write(hold)
     return Nonce(
         nonce=nonce,
         domain=urlsplit(origin).netloc,
@@ -76,7 +85,8 @@ def sign_in(services: Services, request: Request, given: SignIn) -> tuple[str, S
         raise ApiError(401, "bad_signature", f"the message is not signed by {address}")
     token, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
     expires_at = int(now) + SESSION_S
-    with services.database.writing() as session:
+
+    def enter(session: OrmSession) -> None:
         # INVARIANT: a nonce signs in once. Who deletes the row is the one.
         found = session.execute(
             delete(NonceRow)
@@ -95,6 +105,8 @@ def sign_in(services: Services, request: Request, given: SignIn) -> tuple[str, S
                 token=_hashed(token), address=address, csrf=csrf, expires_at=expires_at
             )
         )
+
+    services.database.write(enter)
     return token, Session(address=address, expires_at=expires_at, csrf_token=csrf)
 
 

@@ -7,12 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dapp.errors import ApiError, unavailable
+from dapp.errors import ApiError
 from dapp.services import Services
 from trainyard.engine.asking import ask_confined
 from trainyard.engine.errors import RunError
-
-_PATIENCE_S = 120.0
 
 
 @contextmanager
@@ -25,12 +23,8 @@ def engine_turn(services: Services) -> Iterator[None]:
             "this server has no sandbox, and opens strangers' files in nothing else",
             fix="install bubblewrap on the server (Debian: apt-get install bubblewrap)",
         )
-    if not services.engine.acquire(timeout=_PATIENCE_S):
-        raise unavailable("the engine is busy; try again in a moment", retry_after_s=15.0)
-    try:
+    with services.engine.taken():
         yield
-    finally:
-        services.engine.release()
 
 
 def ask_engine(

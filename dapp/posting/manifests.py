@@ -9,13 +9,15 @@ from contextlib import suppress
 from typing import Any
 
 import structlog
-from sqlalchemy import delete, insert, select
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
-from dapp.database.engine import Database
+from dapp.database.engine import Database, upsert
 from dapp.database.models import ManifestRow, TaskRow
 from dapp.live.sequence import MARKET, task_topic, tell
 from dapp.posting.describing import summary_of
+from dapp.reaching import Reach
 from dapp.remembering import Changes
 from dapp.schemas.tasks import ManifestSummary
 from trainyard.content.cid import Cid, Codec
@@ -32,8 +34,16 @@ _MOST_WAITING = 10_000
 class ManifestShelf:
     """Fetches what tasks name, one after the other, in a thread of its own."""
 
-    def __init__(self, database: Database, content: Content, changes: Changes) -> None:
+    def __init__(
+        self,
+        database: Database,
+        content: Content,
+        stored: Content,
+        reach: Reach,
+        changes: Changes,
+    ) -> None:
         self._database, self._content, self._changes = database, content, changes
+        self._stored, self._reach = stored, reach
         self._wanted: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
         self._asked: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="manifests", daemon=True)
@@ -66,17 +76,23 @@ class ManifestShelf:
         return manifest
 
     def read(self, digest: str) -> Manifest:
-        """A manifest from the store or from whoever has it."""
+        """A manifest from the store; what a task names also from whoever has it."""
         with self._database.reading() as session:
             row = session.get(ManifestRow, digest)
+            named = select(TaskRow.id).where(TaskRow.manifest == digest).limit(1)
+            is_named = session.scalar(named) is not None
         if row is not None and row.document is not None:
             return Manifest.parse(row.document)
-        manifest = self._fetch(digest)
+        # INVARIANT: nobody has us look elsewhere for what is in no task.
+        if is_named:
+            manifest = self._reach.get(lambda content: self._fetch(digest, content))
+        else:
+            manifest = self._fetch(digest, self._stored)
         self._keep(digest, manifest, summary_of(manifest))
         return manifest
 
-    def _fetch(self, digest: str) -> Manifest:
-        block = self._content.fetcher.get(cid_of(bytes.fromhex(digest[2:]))).block
+    def _fetch(self, digest: str, content: Content) -> Manifest:
+        block = content.fetcher.get(cid_of(bytes.fromhex(digest[2:]))).block
         if len(block) > _MOST_BYTES:
             raise ManifestError(
                 "", f"it has {len(block)} bytes, and at most {_MOST_BYTES} are read"
@@ -105,7 +121,7 @@ class ManifestShelf:
         if row is not None and row.document is not None:
             return
         try:
-            manifest = self._fetch(digest)
+            manifest = self._fetch(digest, self._content)
         except TrainyardError as error:
             reason = f"the manifest cannot be read: {error}"[:300]
             self._keep(digest, None, ManifestSummary(error=reason))
@@ -126,21 +142,22 @@ class ManifestShelf:
         self.want(digests)
 
     def _keep(self, digest: str, manifest: Manifest | None, summary: ManifestSummary) -> None:
-        with self._database.writing() as session:
-            session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
-            session.execute(
-                insert(ManifestRow).values(
-                    digest=digest,
-                    document=None if manifest is None else manifest.canonical.decode(),
-                    title=summary.title,
-                    summary=summary.model_dump_json(),
-                    tried_at=int(time.time()),
-                )
-            )
+        row = {
+            "digest": digest,
+            "document": None if manifest is None else manifest.canonical.decode(),
+            "title": summary.title,
+            "summary": summary.model_dump_json(),
+            "tried_at": int(time.time()),
+        }
+
+        def keep(session: Session) -> None:
+            upsert(session, ManifestRow, row, "digest")
             found = select(TaskRow.id).where(TaskRow.manifest == digest).limit(100)
             for number in session.scalars(found):
                 topics = [MARKET, task_topic(number)]
                 tell(session, "manifest", {"task": number, "digest": digest}, topics)
+
+        self._database.write(keep)
         self._changes.note()
 
 

@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 30
 
 def read_model(services: Services, cid: str) -> ModelView:
     path = ContentPath.parse(cid)
-    entry = services.content.stat(path)
+    entry = services.reach.get(lambda content: content.stat(path))
     if entry.kind is not EntryKind.FILE or entry.size > _MOST_BYTES:
         raise ApiError(422, "refused", "that is no file of a model, or one that is too large")
     with engine_turn(services), scratch_folder(services.settings, "model-") as name:

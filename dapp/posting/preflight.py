@@ -16,6 +16,7 @@ from trainyard.content.names import ContentPath
 from trainyard.engine.rehearsing import Rehearsal
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.offering import likely_cost
 from trainyard.protocol.telling import amount, counted
 
 # Of the currency that fees are paid in, beside what is locked.
@@ -36,13 +37,15 @@ def preflight(services: Services, given: PreflightRequest) -> Preflight:
     else:
         checks.append(Check(name="rehearsal", status="skipped", message="no batch was run"))
     refundable_from = services.now() + terms.join_for
-    escrow = as_terms(terms).escrow
+    priced = as_terms(terms)
+    escrow, likely = priced.escrow, likely_cost(priced)
     per_step = None if rehearsal is None else rehearsal.seconds_per_step
     return Preflight(
         ok=all(check.status != "failed" for check in checks),
         checks=checks,
         at_most_wei=escrow,
-        sentence=sentence_of(escrow, escrow, refundable_from),
+        likely_wei=likely,
+        sentence=sentence_of(escrow, likely, refundable_from),
         refundable_from=refundable_from,
         seconds_per_step=per_step,
         estimated_train_s=None
@@ -86,10 +89,9 @@ def _check_content(services: Services, manifest: Manifest, checks: list[Check]) 
     sources = [manifest.data.train, manifest.data.test]
     validation = manifest.training.validation
     sources.append(None if validation is None else validation.source)
+    paths = [ContentPath.parse(source.path) for source in sources if source is not None]
     try:
-        for source in sources:
-            if source is not None:
-                services.content.stat(ContentPath.parse(source.path))
+        services.reach.get(lambda content: [content.stat(path) for path in paths])
     except TrainyardError as error:
         fix = "upload the data again"
         checks.append(Check(name="content", status="failed", message=str(error), fix=fix))

@@ -30,9 +30,6 @@ from trainyard.protocol.offering import (
 )
 from trainyard.protocol.telling import amount
 
-# Steps a second that a plain machine does of a small network: only for a first guess.
-_GUESSED_STEPS_PER_S = 20.0
-
 
 def quote(services: Services, given: QuoteRequest) -> Quote:
     manifest = services.manifests.read(given.manifest)
@@ -59,7 +56,6 @@ def quote(services: Services, given: QuoteRequest) -> Quote:
         market_high_wei=market.highest_reward_wei,
         detection=_detections(terms),
         honest_stake_wei=honest_stake(terms, params),
-        estimated_train_s=manifest.plan.steps / _GUESSED_STEPS_PER_S,
         workers_free=market.free,
         auditors_free=market.auditors,
         warnings=warnings_of(terms, _supply(market), params),

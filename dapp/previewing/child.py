@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from dapp.previewing.job import Previewed, PreviewError, PreviewJob
-from dapp.previewing.reading import Array, Data, guessed_target, read
+from dapp.previewing.reading import Array, Data, guessed_target, narrowed, read
 
 _FIRST = 8
 _MOST_VALUES = 64
@@ -55,6 +55,8 @@ def preview(job: PreviewJob) -> Previewed:
         first=_first(data),
         notes=data.notes[:50],
         classes=_classes(data, target),
+        predictable=data.table[0] if data.table else [],
+        predicted=data.table[1] if data.table else None,
     )
 
 
@@ -79,7 +81,7 @@ def _tidy_target(data: Data, target: str) -> None:
             if array.ndim == 2 and array.shape[1] == 1:
                 array = array[:, 0]
             if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-                array = array.astype(np.int32)
+                array = narrowed(array)
             arrays[target] = array
     for arrays in (data.arrays, data.test):
         for name, array in arrays.items():

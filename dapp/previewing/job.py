@@ -35,6 +35,9 @@ class Previewed(BaseModel):
     first: list[dict[str, Any]] = Field(default_factory=list, max_length=16)
     notes: list[str] = Field(default_factory=list, max_length=50)
     classes: int | None = None
+    # Of a table: the names of its own columns, and which of them is predicted.
+    predictable: list[str] = Field(default_factory=list, max_length=2_000)
+    predicted: str | None = None
 
 
 class PreviewError(ValueError):

@@ -13,19 +13,23 @@ from dapp.previewing.job import Previewed, PreviewJob
 from dapp.schemas.data import DataPreview, PreviewRequest
 from dapp.services import Services
 from dapp.settings import scratch_folder
-from trainyard.content.names import ContentPath
+from dapp.uploads.quota import note_stored, require_room
+from trainyard.content.errors import InvalidPathError
+from trainyard.content.names import ContentPath, check_name
 from trainyard.content.reading import EntryKind
 from trainyard.datasets import add_arrays
+from trainyard.engine.errors import RunError
+from trainyard.engine.plain_files import open_plain
 
 _MODULE = "dapp.previewing.child"
 
 
 def preview_data(services: Services, given: PreviewRequest) -> DataPreview:
     path = ContentPath.parse(given.cid)
-    entry = services.content.stat(path)
+    entry = services.reach.get(lambda content: content.stat(path))
     size = entry.size
     if entry.kind is EntryKind.DIRECTORY:
-        size = services.content.measure(path).logical_bytes
+        size = services.reach.get(lambda content: content.measure(path)).logical_bytes
     if size > services.settings.upload_bytes:
         raise ApiError(413, "too_large", f"{size} bytes are more than is looked at here")
     with engine_turn(services), scratch_folder(services.settings, "preview-") as name:
@@ -64,8 +68,30 @@ def preview_data(services: Services, given: PreviewRequest) -> DataPreview:
             "bytes": size,
             "notes": found.notes,
             "classes": found.classes,
+            "predictable": found.predictable,
+            "predicted": found.predicted,
         }
     )
+
+
+def _array(out: Path, name: str) -> np.memmap[Any, Any]:
+    """An array that the child wrote.
+
+    A stranger's data has named it, and may have had its way there: a name that leads elsewhere, or
+    what is no plain file, is refused.
+    """
+    try:
+        check_name(name)
+        # Open, it stays what it is, whatever becomes of its name.
+        with open_plain(out / name) as file:
+            found = np.load(
+                Path(f"/proc/self/fd/{file.fileno()}"), mmap_mode="r", allow_pickle=False
+            )
+    except (InvalidPathError, RunError, OSError, ValueError) as error:
+        raise ApiError(422, "refused", f"{name[:80]!r} cannot be taken over") from error
+    if not isinstance(found, np.memmap):
+        raise ApiError(422, "refused", f"{name[:80]!r} is no array")
+    return found
 
 
 def _write(services: Services, found: Previewed, out: Path) -> dict[str, dict[str, Any]]:
@@ -76,11 +102,11 @@ def _write(services: Services, found: Previewed, out: Path) -> dict[str, dict[st
     for part, records in (("train", found.records), ("test", found.test_records)):
         if not records:
             continue
-        arrays = {
-            name: np.load(out / f"{part}.{name}.npy", mmap_mode="r", allow_pickle=False)
-            for name in (*found.inputs, found.target)
-        }
+        arrays = {name: _array(out, f"{part}.{name}.npy") for name in (*found.inputs, found.target)}
+        size = sum(array.nbytes for array in arrays.values())
+        require_room(services, size)
         cid = add_arrays(services.content, arrays).cid
+        note_stored(services, cid, size)
         parts[part] = {
             "kind": "npz",
             "path": f"ipfs://{cid}",

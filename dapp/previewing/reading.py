@@ -36,6 +36,8 @@ class Data:
     target: str | None = None
     labels: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    # Of a table, whose arrays have other names than its columns.
+    table: tuple[list[str], str] | None = None
 
 
 def read(job: PreviewJob) -> Data:
@@ -61,7 +63,8 @@ def _guess(source: Path) -> str:
         if any(".tfrecord" in name for name in names):
             return "tfrecord"
         raise PreviewError("the folder has neither images nor .npy nor .tfrecord files in it")
-    head = source.open("rb").read(12)
+    with source.open("rb") as file:
+        head = file.read(12)
     if head.startswith(b"\x93NUMPY"):
         return "npy"
     if head.startswith(b"PK"):
@@ -143,7 +146,7 @@ def _table(job: PreviewJob) -> Data:
     if not parts:
         raise PreviewError("no column is left to learn from")
     data.arrays = {"features": np.stack(parts, axis=1), "label": data.arrays["label"]}
-    data.target = "label"
+    data.target, data.table = "label", (names, target)
     return data
 
 
@@ -266,7 +269,7 @@ def _examples(job: PreviewJob) -> Data:
 
 def _value(values: Any) -> Any:
     if isinstance(values, np.ndarray):
-        found = values.astype(np.int32) if values.dtype == np.int64 else values
+        found = narrowed(values) if values.dtype == np.int64 else values
         return found[0] if found.size == 1 else found
     if len(values) == 1:
         try:
@@ -277,6 +280,17 @@ def _value(values: Any) -> Any:
             return None
         return array[..., np.newaxis] if array.ndim == 2 else array
     return None
+
+
+def narrowed(values: Array) -> Array:
+    """Whole numbers of 64 bits in 32, if all of them fit: none is made into another."""
+    limits = np.iinfo(np.int32)
+    if values.size and (int(values.min()) < limits.min or int(values.max()) > limits.max):
+        worst = max((int(values.min()), int(values.max())), key=abs)
+        raise PreviewError(
+            f"the whole number {worst} does not fit 32 bits: use smaller ones, or floating point"
+        )
+    return values.astype(np.int32)
 
 
 def guessed_target(names: list[str]) -> str | None:

@@ -43,8 +43,8 @@ class _Order:
 SORTS: dict[str, _Order] = {
     "newest": _Order(TaskRow.id, int, True),
     "oldest": _Order(TaskRow.id, int, False),
-    "reward": _Order(TaskRow.reward, str, True),
-    "-reward": _Order(TaskRow.reward, str, False),
+    "reward": _Order(TaskRow.reward, str, False),
+    "-reward": _Order(TaskRow.reward, str, True),
     "deadline": _Order(TaskRow.deadline, int, False),
     "updated": _Order(TaskRow.updated_at, int, True),
 }

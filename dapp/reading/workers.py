@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from dapp.database.models import AccountRow, PersonRow, TaskRow, WorkerRow
@@ -20,13 +20,16 @@ _RIGHT = AccountRow.settled + AccountRow.audits_right
 _WRONG = AccountRow.failed + AccountRow.audits_wrong
 # Whole numbers, so that both databases sort alike.
 _SUCCESS = _RIGHT * 1_000_000 // (_RIGHT + _WRONG + _DOUBT)
+# Who has no bond is not in the pool, and comes after all who are.
+_SINCE = case((WorkerRow.since == 0, 2**62), else_=WorkerRow.since)
 
-SORTS: dict[str, tuple[ColumnElement[Any] | Any, type]] = {
-    "earned": (AccountRow.earned, str),
-    "settled": (AccountRow.settled, int),
-    "success": (_SUCCESS, int),
-    "bond": (WorkerRow.bond, str),
-    "since": (WorkerRow.since, int),
+# The best first: of numbers the largest, and of moments the earliest.
+SORTS: dict[str, tuple[ColumnElement[Any] | Any, type, bool]] = {
+    "earned": (AccountRow.earned, str, True),
+    "settled": (AccountRow.settled, int, True),
+    "success": (_SUCCESS, int, True),
+    "bond": (WorkerRow.bond, str, True),
+    "since": (_SINCE, int, False),
 }
 
 
@@ -40,7 +43,7 @@ def list_workers(
     limit: int,
     cursor: str | None,
 ) -> WorkerPage:
-    column, kind = SORTS[sort]
+    column, kind, is_descending = SORTS[sort]
     conditions: list[ColumnElement[bool]] = [AccountRow.address == WorkerRow.address]
     if env_class is not None:
         conditions.append(WorkerRow.env_class == env_class)
@@ -48,7 +51,10 @@ def list_workers(
         conditions.append(WorkerRow.is_retired.is_(is_retired))
     if search:
         begins = search.strip().lower()
-        conditions.append(func.lower(WorkerRow.address).startswith(begins, autoescape=True))
+        both = (WorkerRow.address, WorkerRow.env_class)
+        conditions.append(
+            or_(*(func.lower(one).startswith(begins, autoescape=True) for one in both))
+        )
     total = session.scalar(
         select(func.count())
         .select_from(WorkerRow)
@@ -61,8 +67,10 @@ def list_workers(
     if cursor is not None:
         place, address, before = decode_cursor(cursor, (kind, str, int))
         at = _amount(place) if kind is str else place
-        found = found.where(or_(column < at, and_(column == at, WorkerRow.address > address)))
-    found = found.order_by(column.desc(), WorkerRow.address).limit(limit + 1)
+        beyond = column < at if is_descending else column > at
+        found = found.where(or_(beyond, and_(column == at, WorkerRow.address > address)))
+    order = column.desc() if is_descending else column.asc()
+    found = found.order_by(order, WorkerRow.address).limit(limit + 1)
     rows = session.execute(found).all()
     more, rows = len(rows) > limit, rows[:limit]
     items = [_summary(row[0], row[1], before + place) for place, row in enumerate(rows, 1)]

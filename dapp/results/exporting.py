@@ -1,8 +1,9 @@
 """The trained model as files that people use: `.keras`, TensorBoard's events, a receipt."""
 
-import os
+import shutil
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from dapp.schemas.runs import MetricsView
 from dapp.services import Services
 from dapp.settings import scratch_folder
 from trainyard.content.cid import Cid
+from trainyard.content.errors import InvalidCidError
 from trainyard.datasets.tfrecord import frame
 from trainyard.engine.claims import ClaimedRun
 from trainyard.engine.model_files import ExportJob
+from trainyard.engine.plain_files import open_plain, written
 from trainyard.protocol.telling import task_of
 
 _MODULE = "trainyard.engine.model_files"
+_COPY_BYTES = 1 << 20
 
 
 def model_file(services: Services, run: ClaimedRun) -> tuple[Path, Cid]:
@@ -26,8 +30,20 @@ def model_file(services: Services, run: ClaimedRun) -> tuple[Path, Cid]:
     kept = services.settings.exports / f"{state}.keras"
     if not kept.is_file():
         _export(services, run, kept)
-    # Equal bytes have equal CIDs, so adding it again only names it.
-    return kept, services.content.add(kept).cid
+    return kept, _named(services, kept)
+
+
+def _named(services: Services, kept: Path) -> Cid:
+    """The file's CID, noted beside it when it was put into the store."""
+    note = kept.with_suffix(".cid")
+    with suppress(FileNotFoundError, InvalidCidError):
+        cid = Cid.parse(note.read_text())
+        if services.stored.store.has(cid):
+            return cid
+    cid = services.content.add(kept).cid
+    with written(note) as file:
+        file.write(str(cid).encode())
+    return cid
 
 
 def _export(services: Services, run: ClaimedRun, target: Path) -> None:
@@ -43,7 +59,13 @@ def _export(services: Services, run: ClaimedRun, target: Path) -> None:
         state = fetch_state(services, run, folder)
         job = ExportJob(manifest=manifest, state=state, target=out / "model.keras")
         ask_engine(services, _MODULE, job, folder, readable=[manifest, state], writable=[out])
-        os.replace(job.target, target)
+        _take(job.target, target)
+
+
+def _take(made: Path, target: Path) -> None:
+    """What the sandbox made, if it is a plain file; whatever else lies there leads elsewhere."""
+    with open_plain(made) as source, written(target) as file:
+        shutil.copyfileobj(source, file, _COPY_BYTES)
 
 
 def fetch_state(services: Services, run: ClaimedRun, folder: Path) -> Path:

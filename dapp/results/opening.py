@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from dapp.errors import ApiError, not_found
+from dapp.reaching import BusyError
 from dapp.services import Services
+from trainyard.content.content import Content
 from trainyard.engine.claims import ClaimedRun, open_claimed, read_claimed
 from trainyard.engine.errors import OtherRunError
 from trainyard.protocol.commitments import Claim
@@ -19,8 +21,14 @@ _CLOSED = (TaskState.OPEN, TaskState.RUNNING, TaskState.REVEALING)
 def read_result(services: Services, task: Task) -> tuple[str, Result]:
     """The document behind the claim that counts."""
     claim = _claim(task)
+
+    def read(content: Content) -> tuple[str, Result]:
+        return read_claimed(content, task.terms.manifest, claim)
+
     try:
-        return read_claimed(services.content, task.terms.manifest, claim)
+        return services.reach.get(read)
+    except BusyError:
+        raise
     except TrainyardError as error:
         raise ApiError(
             404, "not_published", f"the result is not published: {error}"[:500]
@@ -29,8 +37,15 @@ def read_result(services: Services, task: Task) -> tuple[str, Result]:
 
 def open_run(services: Services, task: Task) -> ClaimedRun:
     read_result(services, task)
+    claim = _claim(task)
+
+    def opened(content: Content) -> ClaimedRun:
+        return open_claimed(content, task.terms.manifest, claim, _NOWHERE)
+
     try:
-        return open_claimed(services.content, task.terms.manifest, _claim(task), _NOWHERE)
+        return services.reach.get(opened)
+    except BusyError:
+        raise
     except OtherRunError as error:
         raise ApiError(422, "other_run", str(error)) from error
     except TrainyardError as error:

@@ -16,7 +16,9 @@ from dapp.schemas.values import CidText
 from dapp.services import Services, ServicesDep
 from dapp.settings import scratch_folder
 from dapp.uploads import resumable
+from dapp.uploads.quota import note_stored, require_room
 from dapp.uploads.storing import MOST_FILES, safe_names, store_file, store_folder
+from trainyard.content.content import Content
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import Entry, EntryKind
 
@@ -28,7 +30,7 @@ _COPY_BYTES = 1 << 20
 _PIECES = ("application/offset+octet-stream", "application/octet-stream")
 
 
-@router.post("/content", status_code=201, responses=refusals(403, 409, 413))
+@router.post("/content", status_code=201, responses=refusals(403, 409, 413, 507))
 async def add_content(
     services: ServicesDep,
     file: Annotated[list[UploadFile], File(description="one file, or all files of a folder")],
@@ -39,7 +41,7 @@ async def add_content(
     return await run_in_threadpool(_add, services, file)
 
 
-@router.post("/uploads", status_code=201, responses=refusals(403, 413))
+@router.post("/uploads", status_code=201, responses=refusals(403, 413, 507))
 def begin_upload(
     given: UploadStart, services: ServicesDep, request: Request, response: Response
 ) -> UploadState:
@@ -106,12 +108,13 @@ def remove_upload(upload_id: UploadId, services: ServicesDep) -> None:
 
 @router.get("/content/{cid}")
 def content_stat(cid: CidText, services: ServicesDep) -> ContentStat:
-    """What is behind a CID."""
+    """What is behind a CID that is in this server's store."""
     path = ContentPath.parse(cid)
-    entry = services.content.stat(path)
+    # What we lack is not looked for elsewhere: whoever asks could keep us at it for ever.
+    entry = services.stored.stat(path)
     entries: list[Entry] = []
     if entry.kind is EntryKind.DIRECTORY:
-        entries = services.content.ls(path)
+        entries = services.stored.ls(path)
     return ContentStat.model_validate(
         {
             "cid": str(entry.cid),
@@ -141,16 +144,16 @@ def content_raw(
 ) -> Response:
     """The bytes of a file, each block verified before it is sent; always as a download."""
     path = ContentPath.parse(cid)
-    return download(services, path, filename or str(path.root))
+    return download(services.stored, path, filename or str(path.root))
 
 
-def download(services: Services, path: ContentPath, name: str) -> Response:
-    entry = services.content.stat(path)
+def download(content: Content, path: ContentPath, name: str) -> Response:
+    entry = content.stat(path)
     if entry.kind is not EntryKind.FILE:
         raise ApiError(404, "not_found", "that is no file")
 
     def pieces() -> Iterator[bytes]:
-        for piece in services.content.cat(ContentPath(entry.cid)):
+        for piece in content.cat(ContentPath(entry.cid)):
             yield bytes(piece)
 
     return StreamingResponse(
@@ -175,12 +178,19 @@ def _add(services: Services, files: list[UploadFile]) -> Uploaded:
                 raise ApiError(409, "twice", f"two files are called {path[:200]!r}")
             taken[path] = folder / str(number)
             _copy(one, taken[path])
-        if len(taken) == 1 and "/" not in next(iter(taken)):
-            (only, path_of), *_ = taken.items()
-            return store_file(services.content, path_of, only)
-        tree = folder / "tree"
-        tree.mkdir()
-        return store_folder(services.content, tree, taken)
+        require_room(services, sum(path.stat().st_size for path in taken.values()))
+        stored = _store(services.content, folder, taken)
+    note_stored(services, stored.cid, stored.size)
+    return stored
+
+
+def _store(content: Content, folder: FilePath, taken: dict[str, FilePath]) -> Uploaded:
+    if len(taken) == 1 and "/" not in next(iter(taken)):
+        (only, path), *_ = taken.items()
+        return store_file(content, path, only)
+    tree = folder / "tree"
+    tree.mkdir()
+    return store_folder(content, tree, taken)
 
 
 def _copy(source: UploadFile, target: FilePath) -> None:

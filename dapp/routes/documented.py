@@ -15,7 +15,8 @@ _MEANINGS = {
     415: "Another media type is needed",
     422: "A value is not valid",
     429: "Too often",
-    503: "The chain, the store or the database is away",
+    503: "The chain, the store or the database is away, or too many wait already",
+    507: "The server keeps as much of others as it may",
 }
 
 

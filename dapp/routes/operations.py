@@ -1,5 +1,7 @@
 """For machines that look after the server."""
 
+import asyncio
+
 from fastapi import APIRouter, Response
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
@@ -21,9 +23,11 @@ async def healthz() -> HealthView:
 
 
 @router.get("/readyz", responses={503: {"model": ReadyView}})
-def readyz(services: ServicesDep, response: Response) -> ReadyView:
+async def readyz(services: ServicesDep, response: Response) -> ReadyView:
     """Whether it can do its work: the index is at the head, the database and the store answer."""
-    checks = [_chain(services), _database(services), _store(services)]
+    # By a thread of its own: those of the routes may all be waiting for somebody.
+    loop = asyncio.get_running_loop()
+    checks = await loop.run_in_executor(services.watch, _checks, services)
     ready = all(one.ok for one in checks)
     if not ready:
         response.status_code = 503
@@ -31,13 +35,17 @@ def readyz(services: ServicesDep, response: Response) -> ReadyView:
 
 
 @router.get("/metrics", response_class=Response)
-def metrics(services: ServicesDep) -> Response:
+async def metrics(services: ServicesDep) -> Response:
     """Figures in Prometheus' own form."""
     counts, follower = services.counts, services.follower
     counts.listeners.set(services.hub.count)
     counts.head.set(follower.indexed or 0)
     counts.lag.set(follower.lag or 0)
     return Response(counts.render(), media_type="text/plain; version=0.0.4")
+
+
+def _checks(services: Services) -> list[ReadyCheck]:
+    return [_chain(services), _database(services), _store(services)]
 
 
 def _chain(services: Services) -> ReadyCheck:

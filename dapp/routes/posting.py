@@ -33,8 +33,9 @@ from dapp.schemas import (
 from dapp.schemas.posting import ManifestRead
 from dapp.schemas.values import Hex32
 from dapp.services import ServicesDep
+from dapp.uploads.quota import note_stored, require_room
 
-router = APIRouter(tags=["posting"], responses=refusals(403, 404, 409, 413))
+router = APIRouter(tags=["posting"], responses=refusals(403, 404, 409, 413, 507))
 
 
 @router.get("/examples")
@@ -66,7 +67,9 @@ def data_preview(given: PreviewRequest, services: ServicesDep) -> DataPreview:
 @router.post("/manifests")
 def add_manifest(given: ManifestWrite, services: ServicesDep) -> ManifestView:
     """Validate a manifest, and keep it where workers find it."""
+    require_room(services, 0)
     manifest = services.manifests.add(given.manifest)
+    note_stored(services, cid_of(manifest.digest), len(manifest.canonical))
     return ManifestView(
         digest=f"0x{manifest.digest.hex()}",
         cid=str(cid_of(manifest.digest)),

@@ -17,6 +17,8 @@ from dapp.routes.documented import refusals
 from dapp.schemas import ResultView
 from dapp.schemas.values import TaskId
 from dapp.services import Services, ServicesDep
+from trainyard.content.cid import Cid
+from trainyard.content.names import ContentPath
 from trainyard.engine.claims import ClaimedRun
 from trainyard.engine.evidence import TRACE
 
@@ -57,6 +59,8 @@ def result(number: Number, services: ServicesDep) -> ResultView:
         cid, document = read_result(services, known.task)
     except ApiError as error:
         return ResultView.model_validate(found | {"reason": error.message})
+    # The page fetches both from here, block by block.
+    services.reach.note_named(Cid.parse(cid), ContentPath.parse(document.run).root)
     found |= {
         "result_cid": cid,
         "result_digest": f"0x{document.digest.hex()}",
@@ -67,8 +71,8 @@ def result(number: Number, services: ServicesDep) -> ResultView:
     try:
         run = open_run(services, known.task)
         # Fetched and kept, so that the page gets both from here block by block.
-        state = services.content.pin(run.last_state)
-        services.content.pin(run.published.result.child(TRACE))
+        state = services.reach.keep(run.last_state)
+        services.reach.keep(run.published.result.child(TRACE))
     except ApiError as error:
         return ResultView.model_validate(found | {"reason": error.message})
     return ResultView.model_validate(
@@ -88,7 +92,8 @@ def result(number: Number, services: ServicesDep) -> ResultView:
 def state(number: Number, services: ServicesDep) -> Response:
     """The last state as safetensors, each block verified before it is sent."""
     run = _run(services, number)
-    return download(services, run.last_state, f"task-{number}.safetensors")
+    services.reach.keep(run.last_state)
+    return download(services.stored, run.last_state, f"task-{number}.safetensors")
 
 
 @router.get("/{number}/result/model.keras", response_class=Response)

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/workers", tags=["workers"], responses=refusals(404))
 def workers(
     services: ServicesDep,
     env_class: Hex32 | None = None,
-    search: Annotated[str | None, Query(max_length=42, pattern="^[0-9a-fA-FxX]*$")] = None,
+    search: Annotated[str | None, Query(max_length=66, pattern="^[0-9a-fA-FxX]*$")] = None,
     retired: bool | None = None,
     sort: Literal["earned", "settled", "success", "bond", "since"] = "earned",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,

@@ -58,3 +58,6 @@ class DataPreview(Answer):
     notes: list[str] = Field(default_factory=list)
     # For a classification: how many classes the target has.
     classes: int | None = None
+    # For CSV: the table's own columns, one of which a request's `target` names, and which it was.
+    predictable: list[str] = Field(default_factory=list)
+    predicted: str | None = None

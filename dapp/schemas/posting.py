@@ -139,7 +139,6 @@ class Quote(Answer):
     detection: list[Detection]
     # A stake at which cheating does not pay, by the theory.
     honest_stake_wei: Wei
-    estimated_train_s: float | None
     workers_free: int
     auditors_free: int
     warnings: list[str] = Field(default_factory=list)
@@ -169,6 +168,7 @@ class Preflight(Answer):
     ok: bool
     checks: list[Check]
     at_most_wei: Wei
+    likely_wei: Wei
     sentence: str
     refundable_from: Seconds
     # By the rehearsal.

@@ -1,5 +1,7 @@
 """Who asks: by the address of the connection, or what trusted proxies say of it."""
 
+from collections.abc import Iterator
+
 from starlette.types import Scope
 
 _LONGEST = 64
@@ -11,7 +13,8 @@ def client_of(scope: Scope, proxies: int) -> str:
     peer = str(client[0]) if client else "unknown"
     if not proxies:
         return peer
-    said = header(scope, b"x-forwarded-for")
+    # A proxy may add a line of its own below that of the client: all of them are one list.
+    said = ",".join(_lines(scope, b"x-forwarded-for"))
     hops = [hop.strip() for hop in said.split(",") if hop.strip()]
     if len(hops) < proxies:
         return peer
@@ -19,7 +22,10 @@ def client_of(scope: Scope, proxies: int) -> str:
 
 
 def header(scope: Scope, name: bytes) -> str:
+    return next(_lines(scope, name), "")
+
+
+def _lines(scope: Scope, name: bytes) -> Iterator[str]:
     for key, value in scope.get("headers", ()):
         if key == name:
-            return bytes(value).decode("latin-1")
-    return ""
+            yield bytes(value).decode("latin-1")

@@ -1,6 +1,7 @@
 """The outermost layer: hosts, rates, bodies, headers, and a line of log for each request."""
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -21,16 +22,25 @@ from dapp.settings import Settings
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _API = "/api/v1"
-# What each of these costs of the second, smaller allowance.
+# What is paid for out of the second, smaller allowance: changes that take much, or are kept.
 _COSTLY = (
     "/content",
     "/uploads",
     "/models",
     "/data/preview",
+    "/manifests",
     "/preflight",
     "/examples/",
     "/faucet",
 )
+# And answers that are made, or fetched from others: what each costs of it.
+_COSTLY_ANSWERS = (
+    (re.compile(rf"{_API}/content/.+"), 0.2),
+    (re.compile(rf"{_API}/tasks/[0-9]+/result/model\.keras"), 1.0),
+    (re.compile(rf"{_API}/tasks/[0-9]+/(?:result/state|trace/[0-9]+)"), 0.2),
+)
+# The pieces of one upload are one piece of work; a form stores its manifest with each change.
+_CHEAPER = {("PATCH", "/uploads"): 0.02, ("POST", "/manifests"): 0.1}
 # A body that comes slower than this, on the whole, is there to keep the line busy.
 _LEAST_BYTES_PER_S = 1024
 _SLACK_BYTES = 64 << 10
@@ -71,12 +81,19 @@ class Guard:
                 await problem_response(refusal)(scope, receive, answer)
             else:
                 await self._app(scope, self._bounded(scope, receive), answer)
+        except Exception:
+            # A supervisor: the answer has its headers and its number, and the log says why.
+            structlog.get_logger().exception("request failed", id=request_id)
+            if sent.status is not None:
+                # Half of an answer is on its way: cutting the line says that it is no whole one.
+                raise
+            await problem_response(_failed())(scope, receive, answer)
         finally:
             self._note(scope, sent, began, request_id)
 
     def _refusal(self, scope: Scope) -> ApiError | None:
         host = header(scope, b"host").rsplit(":", 1)[0].lower()
-        if self._hosts is not None and host not in self._hosts:
+        if host not in self._hosts:
             # Else a foreign page could point its own name at this machine and talk to it.
             return ApiError(400, "wrong_host", f"this server is not {host[:80]!r}")
         method, path = scope["method"], scope["path"]
@@ -84,9 +101,9 @@ class Guard:
             return ApiError(403, "cross_site", "changes are made from the server's own page only")
         who = scope["trainyard.client"]
         wait_s = self._rates.take(who)
-        if not wait_s and method not in _SAFE and _is_costly(path):
-            # The pieces of one upload are one piece of work.
-            wait_s = self._costly.take(who, 0.02 if method == "PATCH" else 1.0)
+        cost = cost_of(method, path)
+        if not wait_s and cost:
+            wait_s = self._costly.take(who, cost)
         if wait_s:
             return ApiError(
                 429,
@@ -165,18 +182,22 @@ class _Sent:
     after_s: float | None = None
 
 
-def _is_costly(path: str) -> bool:
-    return path.startswith(tuple(_API + one for one in _COSTLY))
+def cost_of(method: str, path: str) -> float:
+    """What a request takes of the allowance for what is costly."""
+    if method in _SAFE:
+        return next((cost for known, cost in _COSTLY_ANSWERS if known.fullmatch(path)), 0.0)
+    for start in _COSTLY:
+        if path.startswith(_API + start):
+            return _CHEAPER.get((method, start), 1.0)
+    return 0.0
 
 
-def _hosts(settings: Settings) -> frozenset[str] | None:
-    """The names that the server answers to; None for any."""
+def _hosts(settings: Settings) -> frozenset[str]:
+    """The names that the server answers to. Without one of its own it is on loopback alone."""
     if settings.public_url is not None:
         named = urlsplit(settings.public_url).hostname or ""
         return _LOOPBACK | {named.lower(), settings.host}
-    if settings.host in ("127.0.0.1", "::1", "localhost"):
-        return _LOOPBACK
-    return None
+    return _LOOPBACK
 
 
 def _too_large(most: int) -> ApiError:
@@ -185,6 +206,15 @@ def _too_large(most: int) -> ApiError:
         "too_large",
         f"the body is larger than the {most} bytes that are taken here",
         fix="upload large files with POST /api/v1/uploads",
+    )
+
+
+def _failed() -> ApiError:
+    return ApiError(
+        500,
+        "failed",
+        "the server failed; this is no fault of the request",
+        fix="try again, and tell the operator the X-Request-Id",
     )
 
 

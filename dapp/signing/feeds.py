@@ -23,6 +23,8 @@ from trainyard.protocol.moves import ENDED
 _MOST_SKEW_S = 600
 # After the end of a task its workers may still tell how it ended.
 _AFTER_S = 3600
+# More different ones than any run has; others are left out, so that a feed cannot grow for ever.
+MOST_NAMES = 64
 
 
 def take_feed(services: Services, number: int, body: bytes, signature: str) -> FeedAck:
@@ -65,7 +67,8 @@ def _checked(services: Services, number: int, body: bytes, signature: str) -> Fe
 
 def _keep(services: Services, batch: FeedBatch) -> FeedAck:
     settings = services.settings
-    with services.database.writing() as session:
+
+    def keep(session: Session) -> None:
         row = session.get(TaskRow, batch.task)
         if row is None:
             raise not_found(f"there is no task {batch.task}")
@@ -75,8 +78,8 @@ def _keep(services: Services, batch: FeedBatch) -> FeedAck:
             raise ApiError(
                 409, "replayed", f"batch {batch.sequence} is not after batch {known.sequence}"
             )
-        points, lines = _insert(session, batch)
-        _note(session, known, batch)
+        shown = _note(session, known, batch)
+        points, lines = _insert(session, batch, shown)
         _bound(session, batch, PointRow, settings.kept_points)
         _bound(session, batch, LineRow, settings.kept_lines)
         if points:
@@ -87,14 +90,16 @@ def _keep(services: Services, batch: FeedBatch) -> FeedAck:
                 "phase": batch.phase,
                 "last": points[-1]["id"],
                 "points": [
-                    {"step": one.step, "time": one.time, "values": one.values}
-                    for one in batch.points
+                    {"step": one.step, "time": one.time, "values": values}
+                    for one, values in zip(batch.points, shown, strict=True)
                 ],
             }
             tell(session, "metrics", document, [task_topic(batch.task)])
         if lines:
             tell(session, "logs", {"task": batch.task, "lines": lines}, [task_topic(batch.task)])
-        prune(session, settings.kept_live)
+        prune(session, settings.kept_live, settings.kept_live_bytes)
+
+    services.database.write(keep)
     return FeedAck(sequence=batch.sequence, points=len(batch.points), lines=len(batch.lines))
 
 
@@ -112,12 +117,12 @@ def _require_slot(task: Task, batch: FeedBatch, ended_at: int | None) -> None:
 
 
 def _insert(
-    session: Session, batch: FeedBatch
+    session: Session, batch: FeedBatch, shown: list[dict[str, float]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     common = {"task": batch.task, "worker": batch.worker, "slot": batch.slot}
     points, lines = [], []
-    for point in batch.points:
-        values = json.dumps(point.values, separators=(",", ":"))
+    for point, kept in zip(batch.points, shown, strict=True):
+        values = json.dumps(kept, separators=(",", ":"))
         row = PointRow(**common, step=point.step, time=point.time, values=values)
         session.add(row)
         points.append(row)
@@ -139,7 +144,8 @@ def _insert(
     ]
 
 
-def _note(session: Session, known: FeedRow | None, batch: FeedBatch) -> None:
+def _note(session: Session, known: FeedRow | None, batch: FeedBatch) -> list[dict[str, float]]:
+    """How far the feed came; answers the values of each point that are kept."""
     row = known
     if row is None:
         row = FeedRow(
@@ -156,11 +162,17 @@ def _note(session: Session, known: FeedRow | None, batch: FeedBatch) -> None:
         session.add(row)
     row.slot, row.sequence, row.phase = batch.slot, batch.sequence, batch.phase
     row.last_seen = int(time.time())
-    values = json.loads(row.values)
+    values: dict[str, float] = json.loads(row.values)
+    shown = []
     for point in batch.points:
         row.step, row.steps = point.step, point.steps or row.steps
-        values |= point.values
+        kept = {}
+        for name, value in point.values.items():
+            if name in values or len(values) < MOST_NAMES:
+                kept[name] = values[name] = value
+        shown.append(kept)
     row.values = json.dumps(values, separators=(",", ":"))
+    return shown
 
 
 def _bound(
@@ -172,9 +184,19 @@ def _bound(
     if count <= kept:
         return
     ids = list(session.scalars(select(table.id).where(*mine).order_by(table.id)))
-    gone = ids[1 : len(ids) // 2 : 2] if table is PointRow else ids[: len(ids) - kept * 9 // 10]
+    gone = _thinned(ids, kept) if table is PointRow else ids[: len(ids) - kept * 9 // 10]
     for start in range(0, len(gone), 500):
         session.execute(delete(table).where(table.id.in_(gone[start : start + 500])))
+
+
+def _thinned(ids: list[int], kept: int) -> list[int]:
+    """Which of them go, so that no more than `kept` are left: the older, the more of them."""
+    left = ids
+    while len(left) > kept:
+        half = len(left) // 2
+        left = left[:half:2] + left[half:]
+    staying = set(left)
+    return [one for one in ids if one not in staying]
 
 
 def _clean(text: str) -> str:

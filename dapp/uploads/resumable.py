@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -17,6 +18,7 @@ from dapp.database.models import UploadRow
 from dapp.errors import ApiError, not_found
 from dapp.schemas.content import Uploaded, UploadStart, UploadState
 from dapp.services import Services
+from dapp.uploads.quota import note_stored, require_room
 from dapp.uploads.storing import safe_names, store_file
 
 _BUFFER_BYTES = 1 << 20
@@ -50,9 +52,11 @@ def begin(services: Services, given: UploadStart, client: str) -> UploadState:
     settings, now = services.settings, int(time.time())
     if given.size > settings.upload_bytes:
         raise ApiError(413, "too_large", f"an upload has at most {settings.upload_bytes} bytes")
+    require_room(services, given.size)
     name = safe_names(given.name)[-1]
     number = secrets.token_urlsafe(24)
-    with services.database.writing() as session:
+
+    def hold(session: Session) -> None:
         pending = select(func.coalesce(func.sum(UploadRow.size), 0)).where(
             UploadRow.uploaded.is_(None)
         )
@@ -74,6 +78,8 @@ def begin(services: Services, given: UploadStart, client: str) -> UploadState:
                 expires_at=now + settings.upload_for_s,
             )
         )
+
+    services.database.write(hold)
     settings.uploads.mkdir(parents=True, exist_ok=True)
     _file(services, number).touch(mode=0o600)
     return state_of(services, number)
@@ -168,6 +174,7 @@ def _finish(services: Services, row: UploadRow) -> UploadState:
             fix="upload it again",
         )
     uploaded = store_file(services.content, path, row.name)
+    note_stored(services, uploaded.cid, uploaded.size)
     with services.database.writing() as session:
         session.execute(
             update(UploadRow)

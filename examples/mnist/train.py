@@ -24,7 +24,8 @@ SMALL_TRAIN, SMALL_TEST = 600, 200
 
 def main() -> None:
     arguments = parse_arguments()
-    train, test = load_mnist()["train"], load_mnist()["test"]
+    mnist = load_mnist()
+    train, test = mnist["train"], mnist["test"]
     if arguments.small:
         train = {name: values[:SMALL_TRAIN] for name, values in train.items()}
         test = {name: values[:SMALL_TEST] for name, values in test.items()}
@@ -35,6 +36,7 @@ def main() -> None:
         train["label"],
         epochs=2 if arguments.small else arguments.epochs,
         batch_size=50 if arguments.small else 100,
+        verify=arguments.verify,
         budget=arguments.budget,
     )
     tried = model.evaluate(test["image"], test["label"], verbose=0, return_dict=True)
@@ -55,6 +57,7 @@ def parse_arguments() -> Namespace:
     parser = ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--net", choices=NETS, default="lenet5")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--verify", default="audit:2", help="how; audit:0 believes the worker")
     parser.add_argument("--budget", default="1 ETH", help="the most that may be locked")
     parser.add_argument("--small", action="store_true", help=f"{SMALL_TRAIN} images, two epochs")
     return parser.parse_args()

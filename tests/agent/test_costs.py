@@ -9,9 +9,10 @@ import tests.quiet_web3  # noqa: F401
 from tests.agent.books import terms
 from trainyard.protocol.gas import AUDIT_GAS, OWN_GAS, SHARED_GAS, gas_of
 from trainyard.protocol.market import Policy
-from worker_agent.checkup import examine_prices
-from worker_agent.machine import memory_bytes, memory_for_tasks
+from worker_agent.checkup import examine_clocks, examine_prices
+from worker_agent.machine import cores_here, memory_bytes, memory_for_tasks
 from worker_agent.policy import Policy as Wanted
+from worker_agent.settings import SandboxSettings, limits_of
 from worker_agent.speed import estimate_joules
 
 MEASURED = json.loads(Path("benchmarks/gas-snapshot.json").read_text())
@@ -58,20 +59,57 @@ def test_memory_for_tasks_is_a_part_of_what_is_here(tmp_path: Path) -> None:
     assert memory_bytes((limit, no_limit, tmp_path / "none")) == here // 2
 
 
+def test_cores_are_limited_to_less_than_there_are_or_not_at_all() -> None:
+    here = cores_here()
+    assert limits_of(SandboxSettings()).cores is None
+    assert limits_of(SandboxSettings(cores=here + 1)).cores is None
+    assert limits_of(SandboxSettings(cores=here / 2)).cores == here / 2
+
+
 @pytest.mark.parametrize(
-    ("policy", "is_token", "said"),
+    ("policy", "said"),
     [
-        (Wanted(bond=1, min_audit_fee=3 * 242_000), False, []),
-        (Wanted(bond=1, min_audit_fee=3 * 242_000 - 1), False, ["about 726000 wei now"]),
+        (Wanted(bond=1, min_audit_fee=3 * 242_000), []),
+        (Wanted(bond=1, min_audit_fee=3 * 242_000 - 1), ["about 726000 wei now"]),
         # Who is never drawn loses nothing by it.
-        (Wanted(), False, []),
-        (Wanted(bond=1), True, ["cannot be compared with gas"]),
-        (Wanted(bond=1, at_a_loss=True), True, []),
+        (Wanted(), []),
     ],
 )
-def test_doctor_says_what_pays_less_than_it_costs(
-    policy: Wanted, is_token: bool, said: list[str]
-) -> None:
-    found = list(examine_prices(policy, 3, is_token=is_token))
+def test_doctor_says_what_pays_less_than_it_costs(policy: Wanted, said: list[str]) -> None:
+    found = list(examine_prices(policy, 3))
     assert len(found) == len(said)
     assert all(word in what and fix for word, (what, fix) in zip(said, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("age_s", "ahead_s", "said"),
+    [
+        (5, 0, []),
+        (5, 20, []),
+        (700, 0, ["note: the newest block of node is 700 s old"]),
+        (700, None, ["note: the newest block of node is 700 s old"]),
+        # A clock that is ahead makes no node old.
+        (700, 695, ["note: this machine's clock is 695 s ahead of node"]),
+        (7_200, 7_190, ["this machine's clock is 7190 s ahead of node"]),
+        (
+            9_000,
+            7_200,
+            [
+                "this machine's clock is 7200 s ahead of node",
+                "note: the newest block of node is 1800",
+            ],
+        ),
+        (-90, -100, ["note: this machine's clock is 100 s behind node"]),
+        (-90, None, ["note: this machine's clock is 90 s behind node"]),
+        (-4_000, None, ["this machine's clock is 4000 s behind node"]),
+    ],
+)
+def test_doctor_tells_a_wrong_clock_from_a_node_that_stands_still(
+    age_s: int, ahead_s: int | None, said: list[str]
+) -> None:
+    found = [
+        f"{'' if one.needed else 'note: '}{one.what}"
+        for one in examine_clocks("node", age_s, ahead_s)
+    ]
+    assert len(found) == len(said)
+    assert all(told.startswith(word) for told, word in zip(found, said, strict=True))

@@ -234,7 +234,7 @@ def test_a_bond_that_was_lost_is_not_put_down_again() -> None:
 
 def test_stakes_that_came_back_twice_are_taken_home_twice() -> None:
     """rule V2: two cancelled tasks leave the same credit and no record."""
-    found = situation(task(TaskState.CANCELLED), payout=OTHER)
+    found = situation(task(TaskState.CANCELLED), payout=OTHER, payout_float=0)
     found.book.account(ME).credit = 10**18
     once = keys(found)
     found.book.tasks[2] = task(TaskState.CANCELLED)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.engine.events import Finished
+from trainyard.engine.events import Finished, Stepped
 from trainyard.engine.journal import Entry, Measured, Validated
 from worker_agent.feeding import _Feed
 from worker_agent.progress import LIVE, Shelf
@@ -49,8 +49,36 @@ def test_an_evaluation_is_told_with_the_step_that_ended_its_epoch(shelf: Shelf) 
         7,
         {"val_loss": 0.5, "val_accuracy": 0.75},
     )
-    # What was found then still stands while the next epoch is trained.
-    assert feed.points[-1]["values"]["val_accuracy"] == 0.75
+    # It is told once, and not as if each step of the next epoch had been evaluated.
+    assert sum("val_accuracy" in point["values"] for point in feed.points) == 1
+
+
+def test_metrics_are_told_with_segments_alone(shelf: Shelf) -> None:
+    live, feed = Live(shelf), _Feed()
+    finish(live, 1, 0.5)
+    live.take(Stepped(step=14, loss=0.4, examples_per_s=100.0))
+    live.write(now=True)
+    feed.take_live(shelf.read(LIVE))
+
+    told = {point["step"]: point["values"] for point in feed.points}
+    assert told[10]["accuracy"] == 0.5
+    assert told[15]["loss"] == 0.4
+    assert "accuracy" not in told[15]
+
+
+def test_the_pace_is_that_of_segments_and_told_once_it_is_known(shelf: Shelf) -> None:
+    live, feed = Live(shelf), _Feed()
+    live.write(now=True)
+    feed.take_live(shelf.read(LIVE))
+    assert all("examples_per_s" not in point["values"] for point in feed.points)
+    feed.points.clear()
+    live.take(Stepped(step=4, loss=0.4, examples_per_s=3.0))
+    trained = Measured(loss=0.5, metrics={}, examples=32)
+    entry = Entry(number=1, state="00" * 32, step=10, trained=trained, train_s=0.1)
+    live.take(Finished(entry=entry))
+    feed.take_live(shelf.read(LIVE))
+
+    assert {point["values"]["examples_per_s"] for point in feed.points} == {320.0}
 
 
 def test_a_loss_that_is_no_number_is_left_out(shelf: Shelf) -> None:

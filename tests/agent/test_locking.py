@@ -1,5 +1,6 @@
 """One agent per key, and one journal per key: with real processes."""
 
+import secrets
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,8 @@ import pytest
 from worker_agent.locking import JournalError, KeyInUseError, held_key, holder_of
 from worker_agent.settings import Home
 
-ADDRESS = "0x2c7536E3605D9C16a7a3D7b1898e529396a65c23"
-OTHER = "0x" + "11" * 20
+# Another one each time: all of the machine sees which are in use.
+ADDRESS, OTHER = ("0x" + secrets.token_hex(20) for _ in range(2))
 _AGENT = """
 import sys
 from pathlib import Path
@@ -83,6 +84,24 @@ def test_second_process_in_the_folder_is_refused_wherever_it_keeps_its_state(
         assert holder_of(ADDRESS, home) is not None
         with pytest.raises(KeyInUseError):
             use(home)
+
+
+def test_second_agent_with_another_home_and_another_state_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a service and a shell have, or two users."""
+    other = make(tmp_path / "other")
+    with running_agent(ADDRESS, home) as first:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+        holder = holder_of(ADDRESS, other)
+        with pytest.raises(KeyInUseError, match=f"pid {first.pid} in another folder"):
+            use(other)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert holder is not None
+        assert holder.pid == first.pid
+        assert holder_of(ADDRESS, other) is None
+        use(other)
 
 
 def test_agents_with_keys_of_their_own_run_side_by_side(home: Home, tmp_path: Path) -> None:

@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+import tests.quiet_web3  # noqa: F401
+from tests.agent.books import CLASS, ME, NOW, STAKE, salt, situation, task
 from trainyard.content.board import Board
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.gateway_server import GatewayServer
 from trainyard.devnet.ports import free_port
+from trainyard.protocol.market import TaskState
+from worker_agent.actions import Fetch
+from worker_agent.deciding import decide
+from worker_agent.deciding.offers import why_not
+from worker_agent.looking import situation_of
 from worker_agent.reachability import examine_reach
-from worker_agent.settings import ContentPlaces, Settings
+from worker_agent.settings import ContentPlaces, Home, Settings
 
 _CHAIN = {
     "endpoints": ["http://127.0.0.1:1"],
@@ -50,7 +57,9 @@ class TestDoctor:
     def test_neither_kubo_nor_a_gateway_is_a_problem_for_who_trains(self) -> None:
         [problem] = found(settings({}))
         assert problem.startswith("nobody can fetch what this worker has to show")
-        assert "set listen and boards in [content]" in problem
+        assert "set listen, advertise and boards in [content]" in problem
+        [problem] = found(settings({}, peers={"relay": "relay.example.org:7700"}))
+        assert "the relay carries only what workers say to each other" in problem
         assert found(settings({"kubo": "http://127.0.0.1:1"})) == []
         # Who only audits has nothing to show.
         assert found(settings({}, policy={"concurrency": 0})) == []
@@ -145,3 +154,41 @@ class TestSettings:
     def test_what_cannot_be_is_refused(self, given: dict[str, str], said: str) -> None:
         with pytest.raises(ValidationError, match=said):
             ContentPlaces.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_served"),
+    [
+        ({}, False),
+        ({"store": "elsewhere", "gateways": ["http://127.0.0.1:1"]}, False),
+        ({"listen": "127.0.0.1:1"}, True),
+        ({"advertise": "http://127.0.0.1:1"}, True),
+        ({"kubo": "http://127.0.0.1:1"}, True),
+    ],
+)
+def test_outbound_only_worker_with_a_store_of_its_own_joins_nothing(
+    tmp_path: Path, content: dict[str, Any], is_served: bool
+) -> None:
+    """As the agent sees it by its settings: it would lose its stake for want of evidence."""
+    given = settings(content, peers={"relay": "relay.example.org:7700"})
+    made = task(TaskState.OPEN, workers=(), joined=0)
+    home = Home(tmp_path)
+    book = situation(made).book
+    s = situation_of(
+        *(home, given, ME, CLASS),
+        book=book,
+        now=NOW,
+        block=1,
+        purse=10 * STAKE,
+        gas_price=0,
+        salt=salt,
+    )
+    assert any(isinstance(one, Fetch) for one in decide(s)) is is_served
+    assert any("a relay carries only" in one.why for one in why_not(s, 1)) is not is_served
+
+
+@pytest.mark.parametrize("relay", ["relay.example.org", "relay.example.org:", ":7700", "a b:1"])
+def test_relay_without_its_port_is_refused_at_the_start(relay: str) -> None:
+    with pytest.raises(ValidationError, match='where a relay is is "host:port"'):
+        settings({}, peers={"relay": relay})
+    assert settings({}, peers={"relay": "relay.example.org:7700"}).peers.relay is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from worker_agent.cgroups import find_tree
+from worker_agent.cgroups import Group, Tree, find_tree
 from worker_agent.limits import Ending, Limits, explain
 from worker_agent.watching import size_of
 
@@ -76,6 +76,14 @@ class TestTree:
         tree = find_tree(tmp_path)
 
         assert (tree.version, tree.places) == (2, [slices])
+        assert set(tree.parents) == {"cpu", "memory", "pids"}
+
+    def test_version_2_without_cpu_limits_the_rest(self, tmp_path: Path) -> None:
+        self.lay_out(tmp_path, handed_on="memory pids\n")
+
+        tree = find_tree(tmp_path)
+
+        assert set(tree.parents) == {"memory", "pids"}
 
     def test_version_2_with_one_of_them_is_not_used(self, tmp_path: Path) -> None:
         self.lay_out(tmp_path, handed_on="memory\n")
@@ -92,6 +100,39 @@ class TestTree:
         )
 
         assert find_tree(tmp_path).parents == {"memory": tmp_path / "memory" / "below"}
+
+
+def test_cores_are_a_part_of_each_period(tmp_path: Path) -> None:
+    """As version 2 wants it said; what this machine has, the next test asks."""
+    Group(Tree(2, {"cpu": tmp_path}), 1 << 30, 64, 1.5)
+
+    [folder] = tmp_path.iterdir()
+    assert (folder / "cpu.max").read_text() == "150000 100000"
+
+
+_BURNS = """
+import os, time
+pid = os.fork()
+while time.process_time() < 0.3:
+    pass
+if pid:
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.skipif("cpu" not in find_tree().parents, reason="no cgroup for cpu may be made here")
+def test_kernel_holds_all_processes_together_to_their_cores() -> None:
+    def burnt(cores: float | None) -> int:
+        group = Group(find_tree(), 1 << 30, 64, cores)
+        try:
+            command = [sys.executable, "-S", "-c", _BURNS]
+            subprocess.run(command, check=True, preexec_fn=group.join)
+            return group.throttled
+        finally:
+            group.remove()
+
+    assert burnt(None) == 0
+    assert burnt(0.3) > 0
 
 
 _IN_A_SERVICE = """

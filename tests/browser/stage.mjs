@@ -18,7 +18,11 @@ export const PHONE = { width: 360, height: 740 };
 
 /** Start the market; `stop` ends it with all that it started. */
 export async function startYard(...args) {
-  const child = spawn(`${ROOT}.venv/bin/python`, ["-m", "tests.browser.yard", ...args], {
+  return startYardOf("tests.browser.yard", ...args);
+}
+
+export async function startYardOf(module, ...args) {
+  const child = spawn(`${ROOT}.venv/bin/python`, ["-W", "ignore", "-m", module, ...args], {
     cwd: ROOT,
     stdio: ["pipe", "pipe", "inherit"],
   });

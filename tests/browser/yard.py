@@ -1,7 +1,7 @@
 """A whole market for a browser: chain, contents, agents and the page's server.
 
 Says where everything is in one line of JSON, and ends when its input does. Lines of its input are
-orders: `pause` and `resume` stop and wake the agents that train.
+orders: `pause` and `resume` stop and wake all agents.
 """
 
 import json
@@ -24,12 +24,11 @@ def main() -> None:
     cheat = sys.argv[1] if len(sys.argv) > 1 else None
     options = Options(chain="anvil", agent_settings=(), dapp=True)
     with Devnet(options=options) as devnet, ExitStack() as ending:
-        trainers = [_start(devnet, one, ending, cheat=cheat) for one in _trainers(cheat)]
-        for one in _members(cheat):
-            _start(devnet, one, ending)
+        agents = [_start(devnet, one, ending, cheat=cheat) for one in _trainers(cheat)]
+        agents += [_start(devnet, one, ending) for one in _members(cheat)]
         _say(devnet)
         for line in sys.stdin:
-            _obey(line.strip(), trainers)
+            _obey(line.strip(), agents)
 
 
 def _trainers(cheat: str | None) -> tuple[str, ...]:
@@ -77,10 +76,10 @@ def _say(devnet: Devnet) -> None:
     print(json.dumps(place), flush=True)
 
 
-def _obey(order: str, trainers: list[Agent]) -> None:
+def _obey(order: str, agents: list[Agent]) -> None:
     signals = {"pause": signal.SIGSTOP, "resume": signal.SIGCONT}
     if order in signals:
-        for agent in trainers:
+        for agent in agents:
             os.kill(agent.child.pid, signals[order])
         print(json.dumps({"done": order}), flush=True)
 

@@ -246,3 +246,65 @@ def test_a_nonce_that_somebody_else_used_is_told(
     assert displaced.state is State.DISPLACED
     assert displaced.why == f"another transaction of {account.address} has nonce 0"
     assert outbox.submit("deposit again", _deposit(yard)).nonce == 1
+
+
+def _dear_block(yard: Yard, gwei: int = 100) -> None:
+    yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(gwei * GWEI))
+    yard.anvil.mine()
+
+
+def test_near_its_deadline_one_is_raised_at_every_block_and_what_is_before_it(
+    yard: Yard, outbox: Outbox
+) -> None:
+    outbox.submit("before", _deposit(yard))
+    outbox.submit("late", _deposit(yard))
+    outbox.submit("after", _deposit(yard))
+    now = int(yard.anvil.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+
+    # Each dearer than what was offered after the one before.
+    for gwei in (100, 220):
+        _dear_block(yard, gwei)
+        outbox.step({"late": now + 30})
+
+    keys = ("before", "late", "after")
+    assert [len(outbox.entry(key).versions) for key in keys] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("left_s", [-1, 3600])
+def test_far_from_its_deadline_or_after_it_nothing_is_hurried(
+    yard: Yard, outbox: Outbox, left_s: int
+) -> None:
+    outbox.submit("deposit", _deposit(yard))
+    now = int(yard.anvil.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+    _dear_block(yard)
+
+    outbox.step({"deposit": now + left_s})
+
+    assert len(outbox.entry("deposit").versions) == 1
+
+
+def test_an_endpoint_that_names_a_huge_tip_is_not_followed(
+    yard: Yard, store: Store, account: LocalAccount
+) -> None:
+    def greedy(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+        is_tip = method == "eth_maxPriorityFeePerGas"
+        return answer | {"result": hex(400 * GWEI)} if is_tip else answer
+
+    with proxy_before(yard.url) as proxy:
+        proxy.change = greedy
+        policy = FeePolicy(most_tip_wei=3 * GWEI)
+        outbox = Outbox(yard.endpoints(proxy.url), store, account, fees=policy)
+        sent = outbox.submit("deposit", _deposit(yard))
+
+    assert sent.newest.fees.tip == 3 * GWEI
+
+
+def test_what_no_look_has_seen_yet_is_named(yard: Yard, outbox: Outbox) -> None:
+    outbox.submit("deposit", _deposit(yard))
+    seen = yard.height
+    assert [one.key for one in outbox.unseen(seen)] == ["deposit"]
+    yard.anvil.mine()
+    outbox.step()
+
+    assert [one.key for one in outbox.unseen(seen)] == ["deposit"]
+    assert outbox.unseen(yard.height) == []

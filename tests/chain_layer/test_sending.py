@@ -5,6 +5,7 @@ from eth_account.signers.local import LocalAccount
 from structlog.testing import capture_logs
 
 from tests.chain_layer.yard import ETHER, Yard
+from trainyard.chain.fees import GWEI
 from trainyard.chain.journal import State
 from trainyard.chain.outbox import Outbox
 from trainyard.chain.store import Store
@@ -84,3 +85,24 @@ def test_after_the_last_attempt_it_says_so_once(
     assert (said["action"], said["attempts"]) == (KEY, 2)
     assert said["reason"]
     assert not has(outbox, f"{KEY}#3")
+
+
+def test_what_is_decided_with_a_deadline_is_hurried_and_what_is_not_any_more_is_not(
+    yard: Yard, outbox: Outbox
+) -> None:
+    yard.anvil.request("evm_setAutomine", False)
+    sender = Sender(outbox)
+    now = int(yard.anvil.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+    send = Send(KEY, yard.calls.deposit(ETHER, value=ETHER), by=now + 40)
+
+    counts = []
+    # Each block is dearer than what was offered after the one before.
+    for gwei, is_decided in ((100, True), (220, True), (460, False)):
+        if is_decided:
+            sender.send(send)
+        yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(gwei * GWEI))
+        yard.anvil.mine()
+        sender.step()
+        counts.append(len(outbox.entry(KEY).versions))
+
+    assert counts == [2, 3, 3]

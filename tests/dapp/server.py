@@ -13,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dapp.app import create_app
+from dapp.indexer.indexing import head_of_index
 from dapp.serving import _Server, listen
 from dapp.settings import Settings, read_settings
 from tests.dapp.yard import Yard
@@ -99,9 +100,16 @@ def wait_for(is_there: Callable[[], Any], what: str, patience_s: float = _PATIEN
 
 
 def caught_up(client: Client, yard: Yard) -> None:
-    """Until the index is at the head of the chain."""
-    head = yard.anvil.web3.eth.block_number
-    wait_for(lambda: client.json("/stats")["head_block"] >= head, "the index")
+    """Until the index is at the head of the chain, and not at one that was taken back."""
+    head = yard.anvil.web3.eth.get_block("latest")
+    database = client.app.state.services.database
+
+    def is_at_head() -> bool:
+        with database.reading() as session:
+            block = head_of_index(session)
+        return block is not None and block.hash == bytes(head["hash"])
+
+    wait_for(is_at_head, "the index")
 
 
 def _is_ready(client: Client) -> bool:

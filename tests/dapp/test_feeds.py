@@ -3,7 +3,8 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -11,7 +12,11 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
+from sqlalchemy import delete, func, select
 
+from dapp.database.models import FeedRow, LineRow, LiveRow, PointRow
+from dapp.indexer.indexing import Chain, Indexer
+from dapp.signing.feeds import MOST_NAMES
 from tests.dapp.server import Client, caught_up, dapp_for, settings_for, wait_for
 from tests.dapp.yard import Yard
 from trainyard.protocol.feeds import HEADER, feed_text
@@ -56,8 +61,26 @@ class Feed:
         )
 
 
+@pytest.fixture(scope="module")
+def server(
+    played: Yard, make_url: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    """One for all tests, which follows the chain also where a test takes something back."""
+    settings = settings_for(
+        played,
+        tmp_path_factory.mktemp("dapp"),
+        make_url(),
+        kept_points=100,
+        kept_lines=100,
+        kept_live=100,
+        kept_live_bytes=1 << 20,
+    )
+    with dapp_for(settings) as client:
+        yield client
+
+
 @pytest.fixture
-def feed(played: Yard, yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Feed]:
+def feed(yard: Yard, server: Client) -> Iterator[Feed]:
     worker: LocalAccount = Account.create()
     yard.anvil.request("anvil_setBalance", worker.address, hex(100 * _ETHER))
     live = yard.live
@@ -66,10 +89,12 @@ def feed(played: Yard, yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> 
     live.call("register", bytes([2]) * 32, env_class, 0, by=worker.address, value=10 * _ETHER)
     task = live.post(Policy.AUDIT, 1)
     live.call("join", task, bytes([1]) * 32, [], by=worker.address)
-    settings = settings_for(yard, tmp_path_factory.mktemp("dapp"), kept_points=100, kept_lines=100)
-    with dapp_for(settings) as client:
-        caught_up(client, yard)
-        yield Feed(client, yard, worker, task)
+    caught_up(server, yard)
+    yield Feed(server, yard, worker, task)
+    # The next test's task has the same number.
+    with server.app.state.services.database.writing() as session:
+        for table in (FeedRow, PointRow, LineRow):
+            session.execute(delete(table))
 
 
 def _point(step: int, **values: float) -> dict[str, Any]:
@@ -143,17 +168,19 @@ def test_a_changed_body_is_not_what_was_signed(feed: Feed) -> None:
 
 
 def test_what_is_kept_is_bounded(feed: Feed) -> None:
-    for start in range(0, 600, 200):
+    for start in range(0, 1200, 200):
         points = [_point(step, loss=float(step)) for step in range(start, start + 200)]
         lines = [{"time": time.time(), "text": f"line {n}"} for n in range(start, start + 200)]
         assert feed.post(feed.batch(points=points, lines=lines)).status_code == 200
 
     (loss,) = feed.client.json(f"/tasks/{feed.task}/metrics")["series"]
-    assert len(loss["values"]) < 500
-    assert loss["steps"][-1] == 599
+    assert 50 < len(loss["values"]) <= 100
+    # The older, the fewer.
+    assert loss["steps"][1] - loss["steps"][0] > loss["steps"][-1] - loss["steps"][-2] == 1
+    assert (loss["steps"][0], loss["steps"][-1]) == (0, 1199)
     page = feed.client.json(f"/tasks/{feed.task}/logs", limit=1000)
     assert len(page["items"]) <= 100
-    assert page["items"][-1]["text"] == "line 599"
+    assert page["items"][-1]["text"] == "line 1199"
     too_many = [_point(step, loss=1.0) for step in range(300)]
     assert feed.post(feed.batch(points=too_many)).status_code == 422
 
@@ -168,6 +195,33 @@ def test_pages_of_lines_go_both_ways(feed: Feed) -> None:
     assert [one["text"] for one in before["items"]] == ["line 4", "line 5", "line 6"]
     after = feed.client.json(f"/tasks/{feed.task}/logs", after=before["last"])
     assert [one["text"] for one in after["items"]] == ["line 7", "line 8", "line 9"]
+
+
+def test_a_run_has_so_many_numbers_and_no_more(feed: Feed) -> None:
+    for batch in range(4):
+        names = {f"metric_{batch}_{n}": float(n) for n in range(32)}
+        assert feed.post(feed.batch(points=[_point(batch, **names)])).status_code == 200
+    # What is known goes on, whatever else is told.
+    assert feed.post(feed.batch(points=[_point(9, metric_0_0=9.0, new=1.0)])).status_code == 200
+
+    series = feed.client.json(f"/tasks/{feed.task}/metrics")["series"]
+    assert len(series) == MOST_NAMES
+    by_name = {one["name"]: one for one in series}
+    assert by_name["metric_0_0"]["values"] == [0.0, 9.0]
+    assert "new" not in by_name
+    assert len(feed.client.json(f"/tasks/{feed.task}/result")["metrics"]) == MOST_NAMES
+
+
+def test_batches_that_come_at_once_count_once_each(feed: Feed) -> None:
+    """The first ones, too, of which each would make the row of the feed."""
+    batches = [feed.batch(points=[_point(n, loss=float(n))]) for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda one: feed.post(one).status_code, batches))
+
+    # A batch that was overtaken is refused, and nothing fails.
+    assert set(statuses) <= {200, 409}
+    (loss,) = feed.client.json(f"/tasks/{feed.task}/metrics")["series"]
+    assert len(loss["values"]) == statuses.count(200) >= 1
 
 
 class Listener(threading.Thread):
@@ -238,10 +292,48 @@ def test_who_was_away_goes_on_where_it_was(feed: Feed) -> None:
     assert again.of("reset") == []
 
 
-def test_who_missed_too_much_begins_anew(feed: Feed) -> None:
+def test_who_has_heard_of_the_future_begins_anew(feed: Feed) -> None:
     listener = Listener(feed, f"task:{feed.task}", after="999999999")
 
     wait_for(lambda: listener.of("reset"), "the reset")
+
+
+def test_who_missed_too_much_begins_anew(feed: Feed) -> None:
+    """What is told is kept by its bytes: a few large batches are enough to lose the first."""
+    first = Listener(feed, f"task:{feed.task}")
+    feed.post(feed.batch(points=[_point(1, loss=1.0)]))
+    wait_for(lambda: first.of("metrics"), "the metrics")
+    place = first.of("metrics")[0]["id"]
+    lines = [{"time": 0.0, "text": "x" * 1_500} for _ in range(256)]
+    for _ in range(4):
+        assert feed.post(feed.batch(lines=lines)).status_code == 200
+
+    again = Listener(feed, f"task:{feed.task}", after=place)
+
+    wait_for(lambda: again.of("reset"), "the reset")
+    with feed.client.app.state.services.database.reading() as session:
+        kept = session.scalar(select(func.sum(func.length(LiveRow.data))))
+        assert 0 < kept <= 1 << 20
+        assert session.scalar(select(func.min(LiveRow.id))) > int(place)
+    # And goes on from the newest.
+    feed.post(feed.batch(points=[_point(2, loss=0.5)]))
+    wait_for(lambda: again.of("metrics"), "what comes next")
+
+
+def test_everybody_hears_that_all_begins_anew(feed: Feed) -> None:
+    """An index that is rebuilt: whatever somebody looks at may be otherwise now."""
+    people = [Listener(feed, topic) for topic in (f"task:{feed.task}", "market")]
+    place = people[0]
+    feed.post(feed.batch(points=[_point(1, loss=1.0)]))
+    wait_for(lambda: place.of("metrics"), "the metrics")
+    services = feed.client.app.state.services
+    chain = Chain(feed.yard.chain_id, feed.yard.market, feed.yard.start)
+    Indexer(services.database, feed.yard.endpoints(), chain).rebuild()
+
+    wait_for(lambda: all(one.of("reset") for one in people), "the reset")
+    # And so does who was away meanwhile.
+    late = Listener(feed, f"task:{feed.task}", after=place.of("metrics")[0]["id"])
+    wait_for(lambda: late.of("reset"), "the reset")
 
 
 def test_the_chain_is_heard_and_so_are_its_reorgs(feed: Feed) -> None:

@@ -1,6 +1,7 @@
 """The market as the API tells it, on both databases."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,8 +177,20 @@ def test_workers_are_ranked_by_what_they_earned(client: Client, played: Yard) ->
     assert [one["rank"] for one in page["items"]] == [1, 2, 3]
     following = client.json("/workers", limit=3, cursor=page["next"])
     assert [one["rank"] for one in following["items"]] == [4, 5, 6]
-    for sort in ("settled", "success", "bond", "since"):
+    for sort in ("settled", "success", "bond"):
         assert len(client.json("/workers", sort=sort)["items"]) == 20
+
+
+def test_workers_are_found_by_address_and_by_class(client: Client, played: Yard) -> None:
+    first = played.live.workers[0]
+    env_class = client.json("/classes")["items"][0]["env_class"]
+
+    assert [one["address"] for one in client.json("/workers", search=first[:16])["items"]] == [
+        first
+    ]
+    assert client.json("/workers", search=env_class[:12])["total"] == 205
+    assert client.json("/workers", search=env_class)["total"] == 205
+    assert client.json("/workers", search="0x" + "ab" * 32)["total"] == 0
 
 
 def test_a_worker_has_a_record_and_its_tasks(client: Client, played: Yard) -> None:
@@ -205,6 +218,66 @@ def test_an_account_has_its_credit(client: Client, played: Yard) -> None:
     assert account["tasks_posted"] == 6
     assert int(account["credit_wei"]) > 0
     assert client.json("/accounts/0x" + "11" * 20)["tasks_posted"] == 0
+
+
+def test_rewards_are_sorted_as_they_are_called(client: Client, yard: Yard) -> None:
+    for wei in (3 * _ETHER, _ETHER // 2):
+        terms = replace(yard.live.terms(Policy.SCORE, 1), reward=wei)
+        yard.live.call("post", terms.as_tuple(), by=yard.live.requester)
+    caught_up(client, yard)
+
+    def rewards(sort: str) -> list[int]:
+        return [int(one["reward_wei"]) for one in client.json("/tasks", sort=sort)["items"]]
+
+    highest, lowest = rewards("-reward"), rewards("reward")
+    assert (highest[0], highest[-1]) == (3 * _ETHER, _ETHER // 2)
+    assert highest == sorted(highest, reverse=True)
+    assert lowest == sorted(lowest)
+
+
+def test_who_is_there_longest_comes_first(client: Client, yard: Yard) -> None:
+    youngest = yard.live.workers[0]
+    yard.live.call("addBond", _ETHER, by=youngest, value=_ETHER)
+    caught_up(client, yard)
+    found: list[dict[str, Any]] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = client.json("/workers", sort="since", limit=100, **more)
+        found += page["items"]
+        if page["next"] is None:
+            break
+        more = {"cursor": page["next"]}
+
+    assert len(found) == page["total"]
+    there = [one for one in found if one["since"] is not None]
+    # And after them who is not in the pool.
+    assert found[: len(there)] == there
+    assert len(there) < len(found)
+    times = [one["since"] for one in there]
+    assert times == sorted(times)
+    assert times[0] < times[-1]
+    assert there[-1]["address"] == youngest
+
+
+def test_a_check_says_what_a_task_is_likely_to_cost(client: Client, played: Yard) -> None:
+    """Of three entries in a contest one is paid: that is less than is locked."""
+    terms = {
+        "manifest": "0x" + "ab" * 32,
+        "env_class": client.json("/classes")["items"][0]["env_class"],
+        "policy": "contest",
+        "slots": 3,
+        "reward": str(_ETHER),
+        "stake": str(_ETHER),
+    }
+
+    answer = client.post("/preflight", json={"terms": terms, "rehearse": False})
+
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (int(found["at_most_wei"]), int(found["likely_wei"])) == (3 * _ETHER, _ETHER)
+    assert found["sentence"].startswith("at most 3 ETH, likely 1 ETH, refundable from ")
+    # Nobody has measured it, and nobody guesses.
+    assert found["estimated_train_s"] is None
 
 
 def test_what_happens_next_is_there_within_moments(client: Client, yard: Yard) -> None:

@@ -1,24 +1,33 @@
 """Files on their way into the store: whole, in pieces, and what is refused."""
 
 import hashlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import delete, func, select, update
 
+from dapp.database.models import ManifestRow, StoredRow, TaskRow, UploadRow
+from dapp.uploads.quota import keep_for_good, sweep_stored
 from dapp.uploads.resumable import sweep
 from tests.dapp.server import Client, dapp_for, settings_for, wait_for
 from tests.dapp.yard import Yard
+from trainyard.content.cid import Cid
 
 _PIECES = "application/offset+octet-stream"
 
 
 @pytest.fixture(scope="module")
-def client(played: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def client(
+    played: Yard, make_url: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
     settings = settings_for(
         played,
         tmp_path_factory.mktemp("dapp"),
+        make_url(),
         upload_bytes=4 << 20,
         multipart_bytes=1 << 20,
         pending_upload_bytes=6 << 20,
@@ -184,15 +193,82 @@ def test_other_types_and_strange_numbers_are_refused(client: Client) -> None:
 def test_what_nobody_finishes_is_forgotten(client: Client) -> None:
     services = client.app.state.services
     number = begin(client, bytes(10))
-    from sqlalchemy import update
-
-    from dapp.database.models import UploadRow
 
     with services.database.writing() as session:
         session.execute(update(UploadRow).where(UploadRow.id == number).values(expires_at=1))
 
     assert sweep(services) == 1
     assert not (services.settings.uploads / number).exists()
+
+
+def held(client: Client) -> int:
+    with client.app.state.services.database.reading() as session:
+        return int(session.scalar(select(func.coalesce(func.sum(StoredRow.bytes), 0))) or 0)
+
+
+def test_no_more_is_kept_than_there_is_room_for(client: Client) -> None:
+    """Whichever way it comes; and what comes twice counts once."""
+    assert add(client, ("twice", b"the same")).status_code == 201
+    before = held(client)
+    assert add(client, ("again", b"the same")).status_code == 201
+    assert held(client) == before
+    full = client.app.state.services.settings.stored_bytes - before
+    services = client.app.state.services
+    with services.database.writing() as session:
+        session.add(StoredRow(cid="bafkqaaa", bytes=full - 10, stored_at=int(time.time())))
+
+    refusals = [
+        add(client, ("large", bytes(11))),
+        client.post("/uploads", json={"name": "a", "size": 11}),
+    ]
+
+    for answer in refusals:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (507, "store_full")
+        assert "TRAINYARD_DAPP_STORED_BYTES" in answer.json()["error"]["fix"]
+    assert add(client, ("small", b"0123456789")).status_code == 201
+    with services.database.writing() as session:
+        session.execute(delete(StoredRow).where(StoredRow.cid == "bafkqaaa"))
+
+
+def test_what_no_task_names_is_let_go(client: Client) -> None:
+    services = client.app.state.services
+    cids = [add(client, (name, name.encode())).json()["cid"] for name in ("lost", "named", "ours")]
+    lost, named, ours = map(Cid.parse, cids)
+    keep_for_good(services.database, ours)
+    # The same bytes from a stranger once more, which changes nothing.
+    assert add(client, ("ours", b"ours")).status_code == 201
+    young = Cid.parse(add(client, ("young", b"young")).json()["cid"])
+    with services.database.writing() as session:
+        digest = session.scalar(select(TaskRow.manifest).limit(1))
+        old = update(StoredRow).where(StoredRow.cid.in_(cids), StoredRow.stored_at < 2**60)
+        session.execute(old.values(stored_at=1))
+        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
+        session.add(
+            ManifestRow(digest=digest, document=f'"ipfs://{named}"', summary="{}", tried_at=0)
+        )
+
+    assert sweep_stored(services) == 1
+
+    assert not services.content.store.has(lost)
+    for cid in (named, ours, young):
+        assert services.content.store.has(cid)
+        assert cid in services.content.store.pins()
+    assert sweep_stored(services) == 0
+    with services.database.writing() as session:
+        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
+
+
+def test_a_manifest_that_comes_from_many_at_once_is_kept(client: Client) -> None:
+    document = client.json("/examples")["items"][0]["manifest"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda _: client.post("/manifests", json={"manifest": document}), range(8))
+        )
+
+    assert [one.status_code for one in answers] == [200] * 8
+    assert len({one.json()["digest"] for one in answers}) == 1
+    found = client.json(f"/manifests/{answers[0].json()['digest']}")
+    assert found["manifest"]["model"] == answers[0].json()["manifest"]["model"]
 
 
 @pytest.mark.parametrize("cid", ["nonsense", "bafy", "http:", "Qm" + "1" * 44])

@@ -59,7 +59,11 @@ def settled(client: Client, burner: LocalAccount) -> int:
     preflight = _post(client, "/preflight", {"terms": quote["terms"], "requester": burner.address})
     assert preflight["ok"], preflight["checks"]
     assert {one["status"] for one in preflight["checks"]} <= {"ok", "warning"}
+    steps = manifest["summary"]["steps"]
+    assert preflight["estimated_train_s"] == pytest.approx(preflight["seconds_per_step"] * steps)
     assert preflight["seconds_per_step"] > 0
+    said, quoted = (one["sentence"].rpartition(", refundable")[0] for one in (preflight, quote))
+    assert said == quoted
     _send(client, burner, preflight["to"], preflight["data"], int(preflight["value_wei"]))
     mine = wait_for(lambda: client.json("/tasks", requester=burner.address)["items"], "the task")
     number = int(mine[0]["id"])
@@ -190,6 +194,10 @@ def test_data_of_each_kind_is_previewed_and_written(client: Client) -> None:
     assert csv["train"]["features"]["features"] == {"dtype": "float32", "shape": [4]}
     assert csv["test"]["records"] == 2
     assert csv["columns"][1]["labels"] == ["x", "y"]
+    # Asked once more with what it was answered, as the page does when the test's part changes.
+    assert csv["predictable"] == ["a", "b", "colour", "kind"]
+    again = {"cid": csv["source_cid"], "target": csv["predicted"], "test_percent": 50}
+    assert _post(client, "/data/preview", again)["records"] == 5
 
     npz = io.BytesIO()
     images = np.zeros((6, 8, 8), np.uint8)

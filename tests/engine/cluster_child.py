@@ -51,7 +51,7 @@ def meet(training: RoundsTraining, slot: int, folder: Path) -> Iterator[str]:
     yield globe.hash.hex()
     for number in range(training.plan.rounds):
         part = training.local(Local(number, slot), globe, own)
-        own = part.state
+        own = part.state if training.plan.goes_on else None
         if part.delta is None:
             raise RuntimeError(f"worker {slot} diverged")
         part.delta.save(folder / f"{number}-{slot}")

@@ -5,7 +5,8 @@ on what the cheats left. So an audit must find those segments and no other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from trainyard.engine.auditor import Answer
 from trainyard.engine.counting import Counters
 from trainyard.engine.data import open_folder
 from trainyard.engine.exchange import Exchange
+from trainyard.engine.figures import Sums
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.launching import EXCHANGE
 from trainyard.engine.leaves import kept
 from trainyard.engine.material import Files
 from trainyard.engine.merging import deltas_sent
+from trainyard.engine.pieces import Piece
 from trainyard.engine.program import build
 from trainyard.engine.rounds import RoundsTraining
 from trainyard.engine.state import State
@@ -51,6 +54,17 @@ IN_ROUNDS: dict[str, Local | Merge] = {
     "another rate": Local(7, 1),
 }
 ROUNDS = 8
+# Segments of a cluster of two.
+IN_SYNC = {
+    "skipped steps": 1,
+    "reordered records": 2,
+    "fewer records": 4,
+    "a copied part": 5,
+    "a part left out": 6,
+    "another rate, put back": 7,
+    "a tampered merge": 8,
+    "another rate": 9,
+}
 _RATE = ".learning_rate"
 
 
@@ -71,11 +85,11 @@ def alone(segments: int, **changes: Any) -> Manifest:
     return manifest_of("mlp", **{"until": {"steps": segments * LENGTH}, **changes})
 
 
-def in_rounds(rounds: int, **changes: Any) -> Manifest:
+def in_rounds(rounds: int, *, inner: str, **changes: Any) -> Manifest:
     mode = {
         "mode": "rounds",
         "workers": 2,
-        "rounds": {"local_steps": LENGTH, "compression": "none"},
+        "rounds": {"local_steps": LENGTH, "inner": inner, "compression": "none"},
     }
     return alone(rounds, **{**mode, "steps_per_segment": LENGTH, **changes})
 
@@ -105,7 +119,7 @@ def as_if_done(state: State, last: int) -> State:
         for name, one in state.tensors.items()
         if name == "run/step" or name.endswith(".iteration")
     }
-    assert len(counters) == 2
+    assert "run/step" in counters
     return State({**state.tensors, **counters})
 
 
@@ -154,19 +168,19 @@ def found_alone(
         if cheat is None:
             states.append(honest.run(segment, before).state)
             continue
-        cheater = open_training(cheating(cheat, alone, segment))
-        after = cheater.run(segment, rate_of(before, cheater.start())).state
-        if cheat == "skipped steps":
-            after = as_if_done(after, (segment + 1) * LENGTH)
-        states.append(after if cheat == "another rate" else rate_of(after, before))
+        states.append(cheated(open_training, cheat, alone, segment, before))
     return audited(manifest, states, tmp_path_factory.mktemp("alone"), data)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["fresh", "kept"])
 def found_in_rounds(
-    open_training: Open, data: dict[int, Path], tmp_path_factory: pytest.TempPathFactory
+    open_training: Open,
+    data: dict[int, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Found:
-    manifest, folder = in_rounds(ROUNDS), tmp_path_factory.mktemp("rounds")
+    make = partial(in_rounds, inner=request.param)
+    manifest, folder = make(ROUNDS), tmp_path_factory.mktemp("rounds")
     honest = open_training(manifest)
     cheats = {part: cheat for cheat, part in IN_ROUNDS.items()}
     exchange = Exchange(folder / EXCHANGE)
@@ -184,9 +198,9 @@ def found_in_rounds(
         own = others[0] if others else None
         computing = honest
         if cheat not in (None, "a tampered delta"):
-            assert own is not None
-            computing = open_training(cheating(cheat, in_rounds, part.round))
-            own = rate_of(own, State(computing._initial))
+            assert (own is None) == (request.param == "fresh")
+            computing = open_training(cheating(cheat, make, part.round))
+            own = None if own is None else rate_of(own, State(computing._initial))
         done = computing.local(part, globe, own)
         leaf, delta = done.state, done.delta
         if cheat == "a tampered delta":
@@ -195,12 +209,67 @@ def found_in_rounds(
             leaf = kept(variables, Counters.of(leaf), delta)
         if cheat == "skipped steps":
             leaf = as_if_done(leaf, (part.round + 1) * LENGTH)
-        if cheat is not None and cheat != "another rate":
+        if own is not None and cheat not in (None, "another rate"):
             leaf = rate_of(leaf, State(honest._initial))
         deltas[delta.hash] = delta
         exchange.put(delta)
         states.append(leaf)
     return audited(manifest, states, folder, data)
+
+
+class Copying(Training):
+    """A second worker that sends what the first has found."""
+
+    def _take(self, step: int, pieces: list[Piece]) -> Sums:
+        return super()._take(step, [pieces[0]] * len(pieces))
+
+
+class LeavingOut(Training):
+    """A second worker that sends nothing, which the first makes up for by weighing twice."""
+
+    def _take(self, step: int, pieces: list[Piece]) -> Sums:
+        first, *others = pieces
+        silent = [replace(one, weight=one.weight * 0) for one in others]
+        twice = replace(first, weight=first.weight * 2)
+        return super()._take(step, [twice, *silent])
+
+
+@pytest.fixture(scope="module")
+def found_in_sync(
+    open_training: Open, data: dict[int, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Found:
+    def in_sync(segments: int, **changes: Any) -> Manifest:
+        return alone(segments, workers=2, **changes)
+
+    manifest = in_sync(10)
+    honest = open_training(manifest)
+    cheats = {segment: cheat for cheat, segment in IN_SYNC.items()}
+    kinds = {"a copied part": Copying, "a part left out": LeavingOut}
+    states = [honest.start()]
+    for segment in range(10):
+        before, cheat = states[-1], cheats.get(segment)
+        if cheat is None:
+            states.append(honest.run(segment, before).state)
+        elif cheat == "a tampered merge":
+            states.append(nudged(honest.run(segment, before).state, "weights/out/bias"))
+        elif cheat in kinds:
+            material = Material(open_folder(manifest.data.train, data[RECORDS]))
+            cheater = kinds[cheat](manifest, build(manifest), material)
+            states.append(cheater.run(segment, before).state)
+        else:
+            states.append(cheated(open_training, cheat, in_sync, segment, before))
+    return audited(manifest, states, tmp_path_factory.mktemp("sync"), data)
+
+
+def cheated(
+    open_training: Open, cheat: str, make: Callable[..., Manifest], segment: int, before: State
+) -> State:
+    """The end of a segment that was computed by another manifest, made to look right."""
+    cheater = open_training(cheating(cheat, make, segment))
+    after = cheater.run(segment, rate_of(before, cheater.start())).state
+    if cheat == "skipped steps":
+        after = as_if_done(after, (segment + 1) * LENGTH)
+    return after if cheat == "another rate" else rate_of(after, before)
 
 
 def nudged(state: State, name: str) -> State:
@@ -236,6 +305,18 @@ def test_cheat_in_rounds_is_found_at_its_worker(found_in_rounds: Found, cheat: s
 def test_nobody_else_in_rounds_is_found(found_in_rounds: Found) -> None:
     assert len(found_in_rounds.wrong) == len(IN_ROUNDS)
     assert all(answer.state is not None for answer in found_in_rounds.answers)
+
+
+@pytest.mark.parametrize("cheat", IN_SYNC)
+def test_cheat_in_a_cluster_is_found_at_its_segment(found_in_sync: Found, cheat: str) -> None:
+    segment = IN_SYNC[cheat]
+
+    assert segment in found_in_sync.wrong
+    assert found_in_sync.answers[segment].state is not None
+
+
+def test_nothing_else_in_a_cluster_is_found(found_in_sync: Found) -> None:
+    assert found_in_sync.wrong == sorted(IN_SYNC.values())
 
 
 def test_no_worker_of_a_cluster_is_named() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,16 @@ def test_strangers_check_a_published_run(
     assert [path.name for path in tmp_path.iterdir()] == ["trainyard-audits"]
 
 
-def forge(yard: Yard, cid: str, run: Path, changes: dict[int, State]) -> tuple[str, TraceList]:
+def forge(
+    yard: Yard, cid: str, run: Path, changes: Mapping[int, State | bytes]
+) -> tuple[str, TraceList]:
     """A run with states of a forger's own, and a trace that goes with them: its CID."""
     yard.get(cid, run)
     states = json.loads((run / "trace.json").read_text())["states"]
     for number, state in changes.items():
-        state.save(run / "states" / f"{number:06}.safetensors")
-        states[number] = state.hash.hex()
+        data = state if isinstance(state, bytes) else b"".join(map(bytes, state.parts()))
+        (run / "states" / f"{number:06}.safetensors").write_bytes(data)
+        states[number] = hashlib.sha256(data).hexdigest()
     trace = TraceList.of(Trace([bytes.fromhex(one) for one in states]))
     (run / "trace.json").write_text(trace.model_dump_json())
     return yard.add(run), trace
@@ -253,6 +257,42 @@ def test_run_of_another_class_is_compared_by_tolerance(
 
     assert ended.returncode == code
     assert json.loads(ended.stdout)["segments"][0]["tolerated"] is (code == 5)
+
+
+def forged_elsewhere(kind: str, yard: Yard, published: dict[str, Any]) -> dict[int, State | bytes]:
+    """States of a forger's own, of which segment 1 starts from an honest one."""
+    first, state = (state_of(yard, published, number) for number in (0, 2))
+    bias = first.tensors["weights/out/bias"] + np.float32(0.1)
+    step = np.asarray(1000, np.int64)
+    kinds: dict[str, dict[int, State | bytes]] = {
+        "another beginning": {0: State({**first.tensors, "weights/out/bias": bias})},
+        "a step that says it is too long": {2: State({**state.tensors, "run/step": step})},
+        "an end that is no state": {2: b"nonsense"},
+        "an end of another form": {2: State({"a": step})},
+    }
+    return kinds[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "another beginning",
+        "a step that says it is too long",
+        "an end that is no state",
+        "an end of another form",
+    ],
+)
+def test_a_class_that_was_made_up_excuses_no_forgery(
+    yard: Yard, published: dict[str, Any], tmp_path: Path, kind: str
+) -> None:
+    run = tmp_path / "run"
+    forge(yard, published["cid"], run, forged_elsewhere(kind, yard, published))
+    (run / "environment.json").write_text(json.dumps({"environment_class": "ab" * 32}))
+
+    ended = yard.run("audit", yard.add(run), "--segment", "1", "--json")
+
+    assert ended.returncode == 4, ended.stderr
+    assert json.loads(ended.stdout)["agrees"] is False
 
 
 def test_state_that_is_not_the_traces_is_refused(

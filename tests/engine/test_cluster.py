@@ -79,7 +79,8 @@ def hashes_of_rounds(training: RoundsTraining) -> list[str]:
         for slot in own:
             part = training.local(Local(number, slot), globes[-1], own[slot])
             assert part.delta is not None
-            own[slot], deltas[slot] = part.state, part.delta
+            own[slot] = part.state if training.plan.goes_on else None
+            deltas[slot] = part.delta
         globes.append(training.merge(number, globes[-1], deltas))
     return [globe.hash.hex() for globe in globes]
 

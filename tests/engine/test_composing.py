@@ -1,6 +1,7 @@
 """A compiled model and whatever data Keras takes, as one manifest."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.names import ContentPath
 from trainyard.engine.state import State
-from trainyard.sdk.composing import Shape, compose, stopping_of
+from trainyard.sdk.composing import SEGMENTS, Shape, compose, stopping_of
 from trainyard.sdk.errors import RefusedError
 
 RECORDS = 60
@@ -106,9 +107,20 @@ def test_early_stopping_is_what_workers_do(content: Content, patience: int, said
     assert rule.min_delta == pytest.approx(0.01)
 
 
+class OwnRate(keras.callbacks.LearningRateScheduler):  # type: ignore[misc]
+    """Somebody's own, derived from what has no effect on the market."""
+
+
+class OwnStop(keras.callbacks.EarlyStopping):  # type: ignore[misc]
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.model.stop_training = True
+
+
 @pytest.mark.parametrize(
     ("callback", "why"),
     [
+        (OwnRate(lambda epoch: 0.1), "OwnRate works on a model that trains here.*a schedule"),
+        (OwnStop("loss"), "OwnStop stops in a way of its own.*keras.callbacks.EarlyStopping"),
         (keras.callbacks.EarlyStopping(restore_best_weights=True), "restore_best_weights=True"),
         (keras.callbacks.LearningRateScheduler(lambda epoch: 0.1), "optimizer a schedule"),
         (keras.callbacks.ModelCheckpoint("x.keras"), "save the model after fit"),
@@ -125,6 +137,55 @@ def test_more_workers_train_in_sync_or_in_rounds(content: Content) -> None:
 
     assert both.training.mode == "sync"
     assert compose(content, model(), X, Y, rounds).training.rounds is not None
+
+
+def test_rounds_are_as_somebody_wishes_them(content: Content) -> None:
+    shape = Shape(
+        epochs=2,
+        batch_size=10,
+        workers=2,
+        mode="rounds",
+        rounds={"local_steps": 3, "compression": "int8", "quorum": 2, "outer": {"momentum": 0.5}},
+    )
+
+    found = compose(content, model(), X, Y, shape).training.rounds
+
+    assert found is not None
+    assert (found.local_steps, found.compression, found.quorum) == (3, "int8", 2)
+    assert (found.outer.momentum, found.outer.learning_rate) == (0.5, 0.7)
+    fewer = replace(shape, rounds={"compression": "float16"})
+    half = compose(content, model(), X, Y, fewer).training.rounds
+    assert half is not None
+    assert (half.compression, half.local_steps) == ("float16", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"mode": "sync"}, "rounds: mode 'sync' has none.*leave compression out"),
+        ({"rounds": {"compression": "zip"}}, "compression"),
+        ({"rounds": {"local_step": 3}}, "local_step"),
+        ({"rounds": {"local_steps": 3}, "steps_per_segment": 4}, "local_steps are 3.*give one"),
+    ],
+)
+def test_rounds_that_cannot_be_are_refused(
+    content: Content, changes: dict[str, Any], why: str
+) -> None:
+    shape = Shape(workers=2, mode="rounds", batch_size=10, rounds={"compression": "int8"})
+
+    with pytest.raises(ValueError, match=why):
+        compose(content, model(), X, Y, replace(shape, **changes))
+
+
+def test_a_long_task_has_a_hundred_segments_unless_its_states_are_large(
+    content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def segments(steps: int) -> int:
+        return compose(content, model(), X, Y, Shape(batch_size=10, steps=steps)).plan.segments
+
+    assert (segments(1200), segments(900)) == (SEGMENTS, 50)
+    monkeypatch.setattr("trainyard.sdk.composing._MOST_STATES_BYTES", 1000)
+    assert segments(1200) == 50
 
 
 def test_epochs_end_with_segments_where_they_can(content: Content) -> None:

@@ -71,7 +71,7 @@ def test_a_worker_of_rounds_that_has_taken_more_steps_than_there_were(open_train
         workers=2,
         until={"steps": 4},
         steps_per_segment=2,
-        rounds={"local_steps": 2},
+        rounds={"local_steps": 2, "inner": "kept"},
         optimizer=FADING,
     )
     training = open_training(manifest)

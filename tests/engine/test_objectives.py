@@ -1,4 +1,4 @@
-"""Every loss trains, and classes weigh what Keras' own `fit` makes of them."""
+"""Every loss trains, and examples weigh what Keras' own `fit` makes of them."""
 
 import json
 from pathlib import Path
@@ -41,24 +41,46 @@ def binary(target: str, **changes: Any) -> Manifest:
         "until": {"steps": STEPS},
         "steps_per_segment": STEPS,
         "optimizer": {"type": "SGD", "learning_rate": 0.1},
-        "metrics": [{"type": "BinaryAccuracy", "threshold": 0}],
+        "metrics": [{"type": "BinaryAccuracy", "name": "accuracy", "threshold": 0}],
         "class_weight": {str(label): weight for label, weight in WEIGHTS.items()},
         **changes,
     }
     return Manifest.of(document)
 
 
+def with_weights(manifest: Manifest) -> Manifest:
+    """Records that weigh something, and not their classes: Keras takes one or the other."""
+    document = json.loads(manifest.canonical)
+    del document["training"]["class_weight"]
+    train = document["data"]["train"]
+    train["features"]["weight"] = {"dtype": "float32", "shape": []}
+    train["weight"] = "weight"
+    return Manifest.of(document)
+
+
+RECORD_WEIGHTS = (np.arange(RECORDS) % 5 / 2 + 0.25).astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["classes", "records"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_binary_classes_weigh_what_keras_makes_of_them(target: str, tmp_path: Path) -> None:
-    manifest, program = binary(target), build(binary(target))
+def test_examples_weigh_what_keras_makes_of_them(
+    target: str, weighted: bool, tmp_path: Path
+) -> None:
+    manifest = with_weights(binary(target)) if weighted else binary(target)
+    program = build(manifest)
     labels = TARGETS[target].astype(DTYPES[target])
     write_data(tmp_path)
     np.save(tmp_path / "label.npy", labels)
+    np.save(tmp_path / "weight.npy", RECORD_WEIGHTS)
     source = manifest.data.train
     training = Training(manifest, program, Material(open_folder(source, tmp_path)))
     theirs = keras.models.clone_model(program.model)
     theirs.set_weights(program.model.get_weights())
-    theirs.compile(keras.optimizers.SGD(0.1), keras.losses.BinaryCrossentropy(from_logits=True))
+    theirs.compile(
+        keras.optimizers.SGD(0.1),
+        keras.losses.BinaryCrossentropy(from_logits=True),
+        metrics=[keras.metrics.BinaryAccuracy(name="accuracy", threshold=0)],
+    )
 
     after = training.run(0, training.start()).state
     told = theirs.fit(
@@ -67,7 +89,8 @@ def test_binary_classes_weigh_what_keras_makes_of_them(target: str, tmp_path: Pa
         batch_size=RECORDS,
         epochs=STEPS,
         shuffle=False,
-        class_weight=WEIGHTS,
+        class_weight=None if weighted else WEIGHTS,
+        sample_weight=RECORD_WEIGHTS if weighted else None,
         verbose=0,
     )
 
@@ -79,6 +102,10 @@ def test_binary_classes_weigh_what_keras_makes_of_them(target: str, tmp_path: Pa
     figures = training.run(0, training.start()).figures
     assert figures is not None
     assert figures.loss == pytest.approx(np.mean(told.history["loss"]), rel=1e-4)
+    # What is measured has no weight, there as here.
+    assert figures.metrics == {
+        "accuracy": pytest.approx(np.mean(told.history["accuracy"]), rel=1e-4)
+    }
 
 
 def test_shares_weigh_by_the_class_that_is_nearest() -> None:

@@ -49,6 +49,7 @@ def rounds_of(
     workers: int = 2,
     *,
     local_steps: int = 2,
+    inner: str = "fresh",
     compression: str = "none",
     outer: dict[str, float] | None = None,
     **changes: Any,
@@ -63,6 +64,7 @@ def rounds_of(
             "steps_per_segment": local_steps,
             "rounds": {
                 "local_steps": local_steps,
+                "inner": inner,
                 "compression": compression,
                 "outer": outer or {},
             },
@@ -144,20 +146,20 @@ def wrong_segments(stranger: RoundsTraining, run: Run) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("net", "workers", "compression"),
+    ("net", "workers", "inner", "compression"),
     [
-        ("mlp", 2, "none"),
-        ("mlp", 3, "float16"),
-        ("mlp", 2, "int8"),
-        ("batch_norm", 3, "none"),
-        ("batch_norm", 2, "float16"),
-        ("batch_norm", 3, "int8"),
+        ("mlp", 2, "kept", "none"),
+        ("mlp", 3, "kept", "float16"),
+        ("mlp", 2, "fresh", "int8"),
+        ("batch_norm", 3, "fresh", "none"),
+        ("batch_norm", 2, "fresh", "float16"),
+        ("batch_norm", 3, "kept", "int8"),
     ],
 )
 def test_each_segment_is_found_again_by_a_stranger(
-    open_rounds: Open, net: str, workers: int, compression: str
+    open_rounds: Open, net: str, workers: int, inner: str, compression: str
 ) -> None:
-    manifest = rounds_of(net, workers, compression=compression)
+    manifest = rounds_of(net, workers, inner=inner, compression=compression)
     training = open_rounds(manifest)
 
     run = run_all(training)
@@ -167,8 +169,9 @@ def test_each_segment_is_found_again_by_a_stranger(
     assert [Counters.of(state).step for state in run.states[:: workers + 1]] == [0, 2, 4, 5]
 
 
-def test_states_hold_what_a_round_depends_on(open_rounds: Open) -> None:
-    run = run_all(open_rounds(rounds_of("batch_norm")))
+@pytest.mark.parametrize("inner", ["fresh", "kept"])
+def test_states_hold_what_a_round_depends_on(open_rounds: Open, inner: str) -> None:
+    run = run_all(open_rounds(rounds_of("batch_norm", inner=inner)))
 
     globe, leaf = run.states[3].tensors, run.states[1].tensors
     counters = ["run/best", "run/step", "run/stop", "run/waited"]
@@ -180,6 +183,7 @@ def test_states_hold_what_a_round_depends_on(open_rounds: Open) -> None:
         "outer/out/kernel",
         *counters,
     ]
+    assert any(name.startswith("optimizer/") for name in leaf) == (inner == "kept")
     assert {name for name in leaf if not name.startswith("optimizer/")} == {
         "weights/drop/seed_0",
         "run/delta",
@@ -269,9 +273,9 @@ class TestCheats:
 
     def test_another_rate_is_none_of_the_run(self, open_rounds: Open) -> None:
         """Or whoever brought it in would be right ever after: it is part of what a worker keeps."""
-        training = open_rounds(rounds_of(workers=3))
+        training = open_rounds(rounds_of(workers=3, inner="kept"))
         rate = {"type": "Adam", "learning_rate": 0.0100001}
-        other = open_rounds(rounds_of(workers=3, optimizer=rate))
+        other = open_rounds(rounds_of(workers=3, inner="kept", optimizer=rate))
 
         with pytest.raises(StateError, match="and the manifest says"):
             run_all(training, others={1: other})
@@ -318,7 +322,7 @@ class TestCheats:
 
 class TestAbsences:
     def test_round_goes_on_without_some(self, open_rounds: Open) -> None:
-        manifest = rounds_of("batch_norm", workers=3)
+        manifest = rounds_of("batch_norm", workers=3, inner="kept")
         absences = {0: Absence.LATE, 5: Absence.AWAY, 10: Absence.AWAY}
         training = open_rounds(manifest)
 
@@ -403,7 +407,8 @@ class TestSchedule:
         assert self.length(early) > 10 * self.length(late)
 
     def test_worker_that_was_away_goes_on_at_the_step_of_the_run(self, open_rounds: Open) -> None:
-        manifest = rounds_of(optimizer={"type": "SGD", "learning_rate": self.FALLING})
+        optimizer = {"type": "SGD", "learning_rate": self.FALLING}
+        manifest = rounds_of(inner="kept", optimizer=optimizer)
         training = open_rounds(manifest)
 
         run = run_all(training, absences={4: Absence.AWAY})

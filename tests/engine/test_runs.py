@@ -329,3 +329,14 @@ def test_auditor_begins_with_the_manifest_alone(files: Files, tmp_path: Path) ->
     ]
     assert agree == [False, True, True, True]
     assert found.start != forged.entries[0].state
+
+
+def test_run_of_two_threads_is_found_again_by_others(files: Files, tmp_path: Path) -> None:
+    """As all examples have it: each of three processes splits its sums into two, and alike."""
+    manifest = manifest_of("lenet", threads=2, batch=96)
+    journals = [run_local(manifest, files, tmp_path / name) for name in ("one", "other")]
+
+    found = audit(tmp_path / "one", files, range(4))
+
+    claimed = [[entry.state for entry in journal.entries] for journal in journals]
+    assert claimed[0] == claimed[1] == [found.start, *(one.state for one in found.answers)]

@@ -53,7 +53,8 @@ def wrong_clock(folder: Path, ahead_s: int) -> dict[str, str]:
     """The environment of an agent whose machine is so far ahead, or behind."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("a wrong clock needs a C compiler, and there is none: install gcc")
+        # A skip would pass for a run in which all of these tests were made.
+        pytest.fail("a wrong clock needs a C compiler: run 'make compiler'", pytrace=False)
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / "clock.so"
     subprocess.run(

@@ -56,6 +56,7 @@ margin_s = 2.0
 confirmations = 3
 [content]
 store = "{store}"
+advertise = "{gateway}"
 [policy]
 bond = {bond}
 concurrency = {concurrency}
@@ -229,6 +230,7 @@ class Agents:
             market=net.market,
             start=net.start_block,
             store=net.content.store,
+            gateway=net.content.gateway,
             bond=0 if is_worker else ETHER // 2,
             concurrency=1 if is_worker else 0,
         )

@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -83,6 +84,7 @@ def test_certificates_of_workers_are_valid_by_any_clock(tmp_path: Path) -> None:
     assert verified == [_NOT_YET_VALID, 0]
 
 
+@pytest.mark.long
 def test_joint_run_of_workers_whose_clocks_are_ahead_and_behind_is_audited_and_paid(
     yard: Market, tmp_path: Path
 ) -> None:

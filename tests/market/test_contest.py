@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.market.launching_agents import Agents, running_agents
 from trainyard.engine.scoring import Score
 from trainyard.protocol.commitments import scores_answer
@@ -12,6 +14,7 @@ from trainyard.protocol.results import points
 WORKERS, EVALUATORS = 2, 3
 
 
+@pytest.mark.long
 def test_every_entry_of_a_contest_is_scored_and_the_best_is_paid(tmp_path: Path) -> None:
     """rule P5"""
     with running_agents(tmp_path / "net", workers=WORKERS, auditors=EVALUATORS) as agents:

@@ -1,13 +1,11 @@
 """`trainyard demo` as a user runs it without a terminal."""
 
-import json
 import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from tests.market.command import Trainyard
 from tests.market.leftovers import leaving_nothing
 from trainyard.cli.demo import Cheat
 from trainyard.demo.task import FEE, REWARD, STAKE
+from trainyard.sdk.receipts import Receipt
 
 _LONGEST_S = 900
 _HONEST_ACCURACY = 0.95
@@ -23,7 +22,7 @@ _HONEST_ACCURACY = 0.95
 @dataclass(frozen=True, slots=True)
 class _Played:
     said: str
-    receipt: dict[str, Any]
+    receipt: Receipt
 
     def rows(self, title: str) -> list[list[str]]:
         """The cells of the table with this title."""
@@ -69,7 +68,7 @@ def _play(folder: Path, *more: str) -> _Played:
         process.kill()
         raise
     assert (process.returncode, err) == (0, ""), out
-    return _Played(out, json.loads(receipt.read_text()))
+    return _Played(out, Receipt.load(receipt))
 
 
 def test_honest_work_is_trained_audited_and_paid_for(folder: Path) -> None:
@@ -89,15 +88,16 @@ def test_honest_work_is_trained_audited_and_paid_for(folder: Path) -> None:
     }
     assert played.last == "The work was done, checked and paid for."
     receipt = played.receipt
-    assert (receipt["outcome"], receipt["failure"], receipt["disputes"]) == ("settled", None, {})
-    assert len(set(receipt["workers"])) == 2
-    assert [audit["answer"] for audit in receipt["audits"]] == [
-        audit["opened"] for audit in receipt["audits"]
-    ]
-    credited = receipt["credited"]
-    assert {credited[worker] for worker in receipt["workers"]} == {STAKE + REWARD}
-    assert {credited[audit["member"]] for audit in receipt["audits"]} == {FEE}
-    assert all(re.fullmatch("0x[0-9a-f]{64}", one) for one in receipt["transactions"])
+    assert (receipt.outcome, receipt.failure, receipt.disputes) == ("settled", None, ())
+    assert receipt.signer == receipt.requester
+    assert f"receipt.json, signed by Rita ({receipt.requester}). It states:" in played.said
+    assert "2 audits, 2 as claimed; 0 disputes" in played.said
+    assert len(set(receipt.workers)) == 2
+    assert [audit.answer for audit in receipt.audits] == [audit.opened for audit in receipt.audits]
+    credited = {who: int(wei) for who, wei in receipt.credited_wei.items()}
+    assert {credited[worker] for worker in receipt.workers if worker} == {STAKE + REWARD}
+    assert {credited[audit.member] for audit in receipt.audits} == {FEE}
+    assert receipt.transactions
 
 
 @pytest.mark.long
@@ -114,10 +114,10 @@ def test_cheat_is_caught_and_pays_and_nobody_else_does(folder: Path, cheat: Chea
     # No wei comes or goes.
     assert sum(changes.values()) == 0
     if cheat is Cheat.COPY:
-        assert played.receipt["outcome"] == "settled"
+        assert played.receipt.outcome == "settled"
         assert ("auditor", "never revealed") in played.verdicts
         return
-    assert played.receipt["outcome"] == "failed"
+    assert played.receipt.outcome == "failed"
     assert changes["Rita"] >= -2 * FEE
     if cheat is Cheat.WITHHOLD:
         assert {verdict for _, verdict in played.verdicts} <= {
@@ -125,6 +125,6 @@ def test_cheat_is_caught_and_pays_and_nobody_else_does(folder: Path, cheat: Chea
             "no answer",
         }
         return
-    assert played.receipt["failure"] == "fraud"
-    assert "upheld" in {one["outcome"] for one in played.receipt["disputes"].values()}
+    assert played.receipt.failure == "fraud"
+    assert "upheld" in {one.outcome for one in played.receipt.disputes}
     assert ("referee", "NOT as claimed") in played.verdicts

@@ -46,6 +46,7 @@ def explained(number: int, *options: str) -> tuple[dict[str, Any], str]:
     return found, text.stdout
 
 
+@pytest.mark.long
 def test_a_task_is_explained_from_its_post_to_its_verdict(arena: Arena) -> None:
     """rule V6"""
     requester = arena.person()

@@ -170,6 +170,7 @@ def test_an_auditor_that_copies_a_commitment_cannot_reveal_it(
     copier.stop()
 
 
+@pytest.mark.long
 def test_an_auditor_that_repeats_what_it_was_shown_pays_for_the_dispute(
     arena: Arena, people: dict[str, Any]
 ) -> None:
@@ -243,9 +244,9 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
     ("how", "predicts"),
     [
         pytest.param(("skip",), False, id="skip"),
-        pytest.param(("lr",), False, id="lr"),
-        pytest.param(("garbage",), False, id="garbage"),
         # Caught in the same way; that they change what they should is shown by the engine's tests.
+        pytest.param(("lr",), False, id="lr", marks=pytest.mark.long),
+        pytest.param(("garbage",), False, id="garbage", marks=pytest.mark.long),
         pytest.param(("skip", "--done", "0.5"), False, id="half", marks=pytest.mark.long),
         pytest.param(("data",), False, id="data", marks=pytest.mark.long),
         pytest.param(("order",), False, id="order", marks=pytest.mark.long),

@@ -133,6 +133,7 @@ def test_a_tampered_delta_is_noticed_by_its_peer_and_costs_its_worker_alone(aren
     honest.stop()
 
 
+@pytest.mark.long
 def test_who_signs_for_a_tampered_delta_unseen_loses_with_its_peer(arena: Arena) -> None:
     """rule P3: no more than one stake is shared out, the other one burns."""
     number, cheat, partner = play_with_partner(arena)
@@ -161,6 +162,7 @@ def play_with_partner(arena: Arena) -> tuple[int, Player, Player]:
     return number, cheat, arena.start(f"blind-{number}", takes=takes, self_audits=0)
 
 
+@pytest.mark.long
 def test_a_tampered_last_merge_is_dissented_from_and_costs_who_led(arena: Arena) -> None:
     """rule T8, rule P3: the peer has a trace of its own, which is right to the end."""
     assert Plan(cheat=Cheat.MERGE, fraction=0.5, seed=0).cheated(ROUNDS) == {1}

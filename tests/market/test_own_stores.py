@@ -84,6 +84,7 @@ def answers(agent: Agent, task: int) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in folder.glob("[!.]*.json")]
 
 
+@pytest.mark.long
 def test_joint_run_is_audited_paid_and_fetched_by_gateways_alone(
     yard: Market, tmp_path: Path
 ) -> None:

@@ -5,15 +5,17 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -149,11 +151,9 @@ class Doubling(keras.layers.Layer):  # type: ignore[misc]
         return given * 2
 
 
-class Leaving(keras.callbacks.Callback):  # type: ignore[misc]
-    """Somebody presses Ctrl-C as soon as training is heard of."""
-
+class Failing(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_begin(self, logs: Any = None) -> None:
-        raise KeyboardInterrupt
+        raise ZeroDivisionError("a callback of one's own")
 
 
 class Heard(keras.callbacks.Callback):  # type: ignore[misc]
@@ -190,26 +190,64 @@ def test_what_no_manifest_says_is_refused_before_money_moves(world: World) -> No
     assert world.nonce() == before
 
 
+# A requester of its own process, who says when training is heard of, and what the model is at last.
+_FIT = """
+import signal
+# As on a terminal, also where the tests themselves run in the background and ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import sys, keras, trainyard
+from tests.market.test_sdk import BATCH, EPOCHS, fingerprint, points, small_model
+class Heard(keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        print("begun", flush=True)
+model = small_model()
+try:
+    trainyard.fit(
+        model, *points(1), validation_data=points(2, 64), epochs=EPOCHS, batch_size=BATCH,
+        steps_per_segment=2, budget="0.5 ETH", verify=sys.argv[1], callbacks=[Heard()], verbose=0,
+    )
+finally:
+    print(fingerprint(model.get_weights()), flush=True)
+"""
+
+
+@contextmanager
+def fitting(
+    world: World, verify: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator["subprocess.Popen[str]"]:
+    """A process that trains, from when it has heard of training on."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _FIT, verify],
+        cwd=Path(__file__).parents[2],
+        env={**world.environment, **environment},
+        preexec_fn=dying_with_parent(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if said != "begun\n":
+            process.kill()
+            pytest.fail(f"{said}{process.communicate()[1]}")
+        yield process
+
+
 @pytest.fixture(scope="module")
 def left(world: World) -> int:
-    """A task whose requester went away while it was trained."""
-    model, (x, y) = small_model(), points(1)
-    with pytest.raises(DetachedError, match=r"trainyard\.attach\((\d+)\)") as found:
-        trainyard.fit(
-            model,
-            x,
-            y,
-            market=world.market,
-            validation_data=points(2, 64),
-            epochs=EPOCHS,
-            batch_size=BATCH,
-            steps_per_segment=2,
-            budget="0.5 ETH",
-            callbacks=[Leaving()],
-        )
+    """A task whose requester pressed Ctrl-C while it was trained."""
+    with fitting(world, "audit:2") as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=_PATIENCE_S)
+
+    found = re.search(r"DetachedError: task (\d+) goes on .* trainyard\.attach\((\d+)\)", err)
+    assert found, err
+    assert found[1] == found[2]
     # Nobody waited for a result, so the model is as it was.
-    assert fingerprint(model.get_weights()) == fingerprint(small_model().get_weights())
-    return found.value.task
+    assert out.strip() == fingerprint(small_model().get_weights())
+    return int(found[1])
 
 
 _ATTACH = """
@@ -263,6 +301,52 @@ def test_another_process_attaches_with_nothing_but_the_number(
 
     found, steps, outcome = json.loads(said.splitlines()[-1])
     assert (found, steps, outcome) == (fingerprint(attached[0].get_weights()), STEPS, "settled")
+
+
+_ATTACH_ELSEWHERE = """
+import json, sys, trainyard
+url, address, block, gateway, store, task = sys.argv[1:]
+market = trainyard.connect(
+    url, market=address, start_block=int(block), gateways=[gateway], store=store
+)
+with market:
+    history = trainyard.attach(int(task), market=market, verbose=0)
+print(json.dumps([history.receipt.state, int(history.model.optimizer.iterations)]))
+"""
+
+
+def test_a_task_outlives_its_requester_and_is_attached_to_from_elsewhere(
+    world: World, left: int, tmp_path: Path
+) -> None:
+    """By an endpoint and a gateway, with a store of one's own, which is empty, and no key."""
+    # Who is killed leaves behind what it had.
+    with fitting(world, "audit:0", {"TMPDIR": str(tmp_path)}) as process:
+        process.kill()
+    number = max(world.market.read().book.tasks)
+    net = world.net
+    place = (net.url, net.market, str(net.start_block), net.gateway, str(tmp_path / "store"))
+
+    done = world.run([sys.executable, "-c", _ATTACH_ELSEWHERE, *place, str(number)])
+
+    assert done.returncode == 0, done.stderr
+    state, steps = json.loads(done.stdout.splitlines()[-1])
+    book = world.market.read().book
+    task = book.tasks[number]
+    assert (number > left, task.state) == (True, TaskState.SETTLED)
+    run = open_claimed(world.market.content, task.terms.manifest, claim_of(number, task), tmp_path)
+    known = State.load(run.published.state(run.last)).hash.hex()
+    assert (state, steps) == (f"0x{known}", STEPS)
+
+
+def test_an_error_after_posting_names_the_task(
+    world: World, left: int, attached: tuple[Any, Any, Heard]
+) -> None:
+    with pytest.raises(ZeroDivisionError) as found:
+        trainyard.attach(left, market=world.market, callbacks=[Failing()], verbose=0)
+
+    assert found.value.__notes__ == [
+        f"task {left} is posted: trainyard.attach({left}) comes back to it"
+    ]
 
 
 def test_the_receipt_is_signed_and_says_who_was_paid(
@@ -676,8 +760,12 @@ def test_a_task_that_nobody_takes_is_posted_watched_and_taken_back(
     number = posted["task"]
     _, listed = world.command("tasks", "--running")
     assert [one["task"] for one in listed["tasks"]] == [number]
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError) as late:
         asyncio.run(_attached_for(world, number, _POLL_S))
+    cancelled = late.value.__cause__
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert isinstance(cancelled.__cause__, DetachedError)
+    assert cancelled.__cause__.task == number
     _, before = world.command("account", "balance")
     code, cancelled = world.command("cancel", number)
 

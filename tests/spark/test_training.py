@@ -1,6 +1,7 @@
 """Models trained by the market on what executors wrote, with checkpoints and summaries."""
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
 )
 
 from examples.spark import lenet
-from tests.spark.conftest import World
-from tests.spark.records import point
+from tests.snippets import blocks
+from tests.spark.conftest import AGENTS, World
+from tests.spark.records import image_and_label, point
 from trainyard.demo.mnist import INSTALLED
-from trainyard.sdk.errors import RefusedError
+from trainyard.sdk.errors import NotPostedError, RefusedError
+from trainyard.sdk.market import Market
+from trainyard.sdk.posting import Offer
 from trainyard.sdk.results import manifest_of
 from trainyard.spark import MaxEpoch, MaxIteration, TFDataset, TFOptimizer
 
@@ -80,6 +84,32 @@ def run(world: World, tmp_path_factory: pytest.TempPathFactory) -> Run:
     assert lenet.accuracy(optimizer.model, INSTALLED, 500) < 0.3
     optimizer.set_checkpoint(folder / "checkpoints")
     return Run(optimizer, optimizer.optimize(end_trigger=MaxEpoch(EPOCHS)), folder)
+
+
+def test_the_page_on_spark_can_be_done_on_the_market_that_it_starts(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Up to the money: what it says is posted could be, with as many agents as it starts."""
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    code = blocks(page, "python")[0].replace("60_000", "640")
+    assert f"trainyard devnet up --agents {AGENTS} " in page
+    posted: list[Offer] = []
+
+    def stop(market: Market, offer: Offer) -> int:
+        posted.append(offer)
+        raise NotPostedError("that is enough")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("trainyard.face.connect", lambda: nullcontext(world.market))
+    monkeypatch.setattr("trainyard.sdk.fitting.post", stop)
+    given = {"read_image_and_label": image_and_label, "lenet": lenet.lenet}
+
+    with pytest.raises(NotPostedError, match="that is enough"):
+        exec(code, given)  # noqa: S102
+
+    [offer] = posted
+    assert offer.manifest.data.train.records == 640
+    assert (offer.terms.slots, offer.terms.audits) == (1, 2)
 
 
 def test_the_lenet_of_the_example_learns(world: World, run: Run) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from eth_account import Account
 from typer.testing import CliRunner
 
 import tests.quiet_web3  # noqa: F401
 from trainyard.chain.keystore import open_keystore
 from trainyard.cli.app import app
+from trainyard.cli.failing import telling_failures
+from trainyard.sdk.errors import RefusedError
 
 MARKET = "0x" + "ab" * 20
 KEY = "11" * 32
@@ -120,6 +123,11 @@ def test_what_cannot_be_posted_is_told_before_a_market_is_asked(home: Path) -> N
         ([home / "train.txt"], "give a manifest (.json), a model (.keras) or a script (.py)"),
         ([model], "a model needs --data"),
         ([manifest, "--data", "x.npz"], "a manifest names its data itself"),
+        ([manifest, "--epochs", 5], "how it is trained: leave --epochs out, or change train.json"),
+        (
+            [manifest, "--batch", 32, "--local-steps", 9, "--compression", "int8"],
+            "leave --batch and --local-steps and --compression out",
+        ),
         ([script, "--validation", "x.npz"], "with --validation give --data as well"),
         ([script, "--file", home / "none.csv"], "none.csv: there is no such file"),
         ([model, "--data", "x.npz", "--file", script], "--file is for what a script"),
@@ -127,6 +135,16 @@ def test_what_cannot_be_posted_is_told_before_a_market_is_asked(home: Path) -> N
         for command in ("post", "quote"):
             code, said = run(command, *wrong)
             assert (code, why in said["error"]) == (2, True), said
+
+
+def test_notes_of_an_error_are_told_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    error = RefusedError("it went wrong")
+    error.add_note("task 7 is posted")
+
+    with pytest.raises(typer.Exit), telling_failures():
+        raise error
+
+    assert capsys.readouterr().err == "trainyard: it went wrong; task 7 is posted\n"
 
 
 def test_other_slips_are_told_with_what_to_do(home: Path) -> None:

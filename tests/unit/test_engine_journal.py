@@ -181,6 +181,53 @@ def test_workers_journals_are_not_aligned_while_one_is_written(tmp_path: Path) -
     with held(tmp_path / "b"), pytest.raises(RunError, match=f"process {os.getpid()} is at"):
         align(jobs)
 
-    assert len(Journal.read(tmp_path / "a").entries) == 3
-    assert align(jobs) == 2
-    assert len(Journal.read(tmp_path / "a").entries) == 2
+    assert [len(Journal.read(tmp_path / name).entries) for name in "ab"] == [3, 2]
+    assert align(jobs) == 3
+
+
+def aligned(folder: Path, journals: list[Journal]) -> tuple[int, list[list[str]]]:
+    """What is kept of the journals of workers that are started anew."""
+    (folder / "manifest.json").write_bytes(b"{}")
+    jobs = tuple(
+        Job(manifest=folder / "manifest.json", folder=one.folder, train=folder) for one in journals
+    )
+    count = align(jobs)
+    found = [Journal.open(one.folder, b"{}") for one in journals]
+    for journal in found:
+        for one in journal.entries:
+            assert journal.state(one.number).hash.hex() == one.state
+    return count, [[one.state for one in journal.entries] for journal in found]
+
+
+@pytest.mark.parametrize("counts", [(0, 5), (1, 5), (5, 1), (5, 0, 3), (2, 5, 5), (0, 0), (4, 4)])
+def test_no_finished_work_is_lost_by_starting_anew(tmp_path: Path, counts: tuple[int, ...]) -> None:
+    journals = [filled(tmp_path / str(slot), count) for slot, count in enumerate(counts)]
+
+    kept, found = aligned(tmp_path, journals)
+
+    assert kept == max(counts)
+    assert found == [[state(number).hash.hex() for number in range(kept)]] * len(counts)
+
+
+@pytest.mark.parametrize("longer", ["a", "b"])
+def test_workers_that_disagree_go_back_to_where_they_agreed(tmp_path: Path, longer: str) -> None:
+    journals = [filled(tmp_path / name, 5 if name == longer else 3) for name in "ab"]
+    [shorter] = [one for one in journals if len(one.entries) == 3]
+    shorter.rewind(2)
+    other = state(9)
+    shorter.append(entry(2).model_copy(update={"state": other.hash.hex()}), other)
+
+    kept, found = aligned(tmp_path, [*journals, filled(tmp_path / "new", 0)])
+
+    assert kept == 2
+    assert found == [[state(number).hash.hex() for number in range(2)]] * 3
+
+
+def test_states_are_taken_over_up_to_one_that_was_lost(tmp_path: Path) -> None:
+    whole, damaged = filled(tmp_path / "a", 2), filled(tmp_path / "b", 6)
+    damaged.path_of(4).write_bytes(b"damaged")
+
+    kept, found = aligned(tmp_path, [whole, damaged])
+
+    assert kept == 4
+    assert found == [[state(number).hash.hex() for number in range(4)]] * 2

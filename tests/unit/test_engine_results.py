@@ -89,6 +89,23 @@ def test_other_bits_of_another_class_prove_nothing(
     assert last.startswith(line) is is_open
 
 
+@pytest.mark.parametrize(
+    ("alike", "verdict", "is_open"),
+    [
+        (False, RIGHT, False),
+        (False, OTHER_BITS, False),
+        (True, RIGHT, True),
+        (True, OTHER_BITS, True),
+        (True, FAR, False),
+    ],
+)
+def test_no_class_excuses_another_beginning(alike: bool, verdict: Verdict, is_open: bool) -> None:
+    audit = Audit("m", "r", "s", "t", (verdict,), (), "x", "y", begins_alike=alike)
+
+    assert not audit.agrees
+    assert audit.is_open is is_open
+
+
 def test_run_that_was_not_asked_for_is_refused() -> None:
     Asked().check("aa", "bb")
     Asked("AA", "0xbb").check("aa", "bb")

@@ -3,13 +3,20 @@
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from trainyard.engine.errors import RunError
 from trainyard.engine.state import State, Tensor
-from trainyard.engine.tolerance import DEFAULT_THRESHOLD, LONGEST_SEGMENT, deviation, within
+from trainyard.engine.tolerance import (
+    DEFAULT_THRESHOLD,
+    LONGEST_SEGMENT,
+    begins_alike,
+    deviation,
+)
+from trainyard.engine.tolerance import within as within_steps
 
 
 def state(
@@ -31,6 +38,12 @@ def state(
 
 
 START = state([0.0, 0.0])
+LONG = LONGEST_SEGMENT + 1
+
+
+def within(start: State, claimed: State, found: State, **given: Any) -> bool:
+    """Of a segment that is short enough, unless it is said."""
+    return within_steps(start, claimed, found, **{"steps": LONGEST_SEGMENT, **given})
 
 
 def test_deviation_is_a_share_of_the_way() -> None:
@@ -46,15 +59,84 @@ def test_same_ends_do_not_deviate() -> None:
     assert deviation(START, state([3.0, 4.0]), state([3.0, 4.0])).largest == 0.0
 
 
-def test_weights_count_together() -> None:
-    """A small tensor that strays is seen by itself, and weighs little among large ones."""
+@pytest.mark.parametrize(("moved", "expected"), [(1.02, True), (1.05, False)])
+def test_small_tensor_does_not_drown_among_large_ones(moved: float, expected: bool) -> None:
+    """Though it may stray a little further than all of them together."""
     large = np.full(10_000, 1.0, np.float32)
     start = state([0.0], more={"weights/a/kernel": np.zeros(10_000, np.float32)})
-    claimed = state([1.0], more={"weights/a/kernel": large})
-    found = deviation(start, claimed, state([1.5], more={"weights/a/kernel": large}))
+    claimed = state([moved], more={"weights/a/kernel": large})
+    honest = state([1.0], more={"weights/a/kernel": large})
 
-    assert found.tensors["weights/out/kernel"] == pytest.approx(0.5)
-    assert found.weights == pytest.approx(0.005, rel=1e-3)
+    assert deviation(start, claimed, honest).weights < DEFAULT_THRESHOLD
+    assert within(start, claimed, honest) is expected
+
+
+@pytest.mark.parametrize(("moved", "expected"), [(1.02, True), (1.05, False)])
+def test_moving_statistics_are_compared_by_themselves(moved: float, expected: bool) -> None:
+    """They move further than weights do, which among them would drown."""
+
+    def with_mean(weight: float, mean: float) -> State:
+        return state([weight], more={"weights/norm/moving_mean": np.full(4, mean, np.float32)})
+
+    start, honest = with_mean(0.0, 0.0), with_mean(1e-3, 1000.0)
+
+    assert within(start, with_mean(1e-3, 1000.0 * moved), honest) is expected
+    assert not within(start, with_mean(2e-3, 1000.0), honest)
+
+
+def biased(bias: float, memory: float = 1e-7, *, kernel: float = 1.0) -> State:
+    """A layer before a normalisation, under Adam: of its bias no gradient is left but rounding."""
+    many = np.ones(100, np.float32)
+    return State(
+        {
+            "weights/c1/kernel": many * np.float32(kernel),
+            "weights/c1/bias": np.full(4, bias, np.float32),
+            "optimizer/00002.c1_kernel_momentum": many,
+            "optimizer/00003.c1_kernel_velocity": many,
+            "optimizer/00004.c1_bias_momentum": np.full(4, memory, np.float32),
+            "optimizer/00005.c1_bias_velocity": np.full(4, memory**2, np.float32),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("claimed", "expected"),
+    [
+        (biased(1.0), True),
+        (biased(-1.0, -2e-7), True),
+        (biased(3.0, 5e-7), True),
+        # Not so far as no step takes it, and without a memory by which the next one would.
+        (biased(30.0), False),
+        (biased(1.0, 0.1), False),
+        (biased(1.0, math.nan), False),
+        (biased(math.nan), False),
+        (biased(1.0, kernel=1.01), False),
+    ],
+)
+def test_what_rounding_moves_may_be_elsewhere(claimed: State, expected: bool) -> None:
+    assert within(biased(0.0, 0.0, kernel=0.0), claimed, biased(0.5)) is expected
+
+
+def test_what_moves_by_rounding_is_not_the_claims_word() -> None:
+    """A gradient that the auditor found is one."""
+    start, found = biased(0.0, 0.0, kernel=0.0), biased(0.5, 0.3)
+
+    assert not within(start, biased(1.0), found)
+
+
+def test_plain_descent_tells_gradients_by_how_far_it_goes() -> None:
+    def descended(bias: float, kernel: float = 1.0) -> State:
+        return State(
+            {
+                "weights/c1/kernel": np.full(100, kernel, np.float32),
+                "weights/c1/bias": np.full(4, bias, np.float32),
+            }
+        )
+
+    start = descended(0.0, 0.0)
+
+    assert within(start, descended(1e-6), descended(-1e-6))
+    assert not within(start, descended(0.2), descended(0.1))
 
 
 def test_forged_memory_of_the_optimiser_is_seen() -> None:
@@ -180,9 +262,102 @@ def test_number_of_another_kind_must_be_the_same() -> None:
 
 
 def test_long_segment_is_not_compared() -> None:
-    steps = LONGEST_SEGMENT + 1
-    end, too_far = (state([1.0, 0.0], step=1 + one) for one in (LONGEST_SEGMENT, steps))
+    end, other = state([1.0, 0.0]), state([1.1, 0.0])
 
     assert within(START, end, end)
-    with pytest.raises(RunError, match=f"the segment has {steps} steps, and after more than 10"):
-        within(START, too_far, too_far)
+    with pytest.raises(RunError, match=f"the segment has {LONG} steps, and after more than 10"):
+        within(START, end, other, steps=LONG)
+
+
+def test_how_long_a_segment_is_is_not_the_claims_word() -> None:
+    """Not by a step that says it is too long to be compared, and not by one that is no number."""
+    claimed = state([5.0, 0.0], step=1000)
+    nonsense = State({**claimed.tensors, "run/step": np.asarray(math.nan)})
+
+    for one in (claimed, nonsense):
+        assert not within(START, one, state([1.0, 0.0]))
+        assert not within(START, one, state([1.0, 0.0]), steps=LONG)
+
+
+SEED = {"weights/drop/seed": np.asarray([1, 2], np.uint32)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        state([1.0, 0.0], step=2),
+        state([1.0]),
+        State({k: v for k, v in state([1.0, 0.0]).tensors.items() if "kernel" not in k}),
+        state([1.0, 0.0], more={"weights/x": np.zeros(1, np.float32)}),
+        state([1.0, 0.0], more=SEED),
+        state([1.0, 0.0], more={"run/best": np.asarray(0.5)}),
+    ],
+    ids=["counter", "shape", "missing", "more", "seeds", "best"],
+)
+def test_what_must_be_equal_proves_it_of_long_segments_too(other: State) -> None:
+    claimed = state([1.1, 0.0])
+
+    assert not within(START, claimed, other, steps=LONG)
+    assert not within(START, other, claimed, steps=LONG)
+
+
+def ended(step: int, stop: int, best: float, waited: int) -> State:
+    more = {
+        "run/stop": np.asarray(stop, np.int64),
+        "run/best": np.asarray(best),
+        "run/waited": np.asarray(waited, np.int64),
+        "optimizer/00000.iteration": np.asarray(step, np.int64),
+    }
+    return state([1.0 + step, 0.0], step=step, more=more)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "is_open"),
+    [
+        # What was validated may be better or worse elsewhere, and end the run elsewhere.
+        (ended(100, 0, 0.5, 1), True),
+        (ended(100, 0, 0.4, 0), True),
+        (ended(60, 1, 0.5, 2), True),
+        (ended(60, 0, 0.5, 1), False),
+        (State({**ended(100, 0, 0.5, 1).tensors, "weights/x": np.zeros(1)}), False),
+    ],
+)
+def test_where_a_long_segment_stops_early_is_up_to_its_figures(
+    claimed: State, is_open: bool
+) -> None:
+    start, found = ended(0, 0, math.nan, 0), ended(100, 0, 0.51, 0)
+
+    if is_open:
+        with pytest.raises(RunError, match="no comparison can tell them"):
+            within(start, claimed, found, steps=100, stops_early=True)
+    else:
+        assert not within(start, claimed, found, steps=100, stops_early=True)
+
+
+def test_without_a_rule_nothing_stops_early() -> None:
+    start, found = ended(0, 0, math.nan, 0), ended(100, 0, math.nan, 0)
+
+    assert not within(start, ended(60, 1, math.nan, 0), found, steps=100)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (state([1.0, 2.0]), True),
+        (state([1.0, 2.00001]), True),
+        (state([1.0, 2.001]), False),
+        (state([1.0, 2.0, 0.0]), False),
+        (state([1.0, math.nan]), False),
+        (state([1.0, 2.0], slot=[1e-9]), False),
+        (state([1.0, 2.0], step=2), False),
+        (state([1.0, 2.0], more=SEED), False),
+    ],
+    ids=["same", "rounded", "other", "shape", "no number", "memory", "counter", "more"],
+)
+def test_a_run_begins_with_the_weights_of_its_seed(other: State, expected: bool) -> None:
+    assert begins_alike(other, state([1.0, 2.0])) is expected
+
+
+def test_weights_that_begin_with_nothing_are_nothing_anywhere() -> None:
+    assert begins_alike(START, START)
+    assert not begins_alike(state([1e-30, 0.0]), START)

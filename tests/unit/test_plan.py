@@ -8,10 +8,9 @@ from tests.engine.manifests import classifier, manifest
 from trainyard.protocol.manifest import Local, Manifest, Merge, RoundsPlan
 
 
-def rounds(workers: int = 2, **training: Any) -> RoundsPlan:
-    plan = manifest(
-        **{"mode": "rounds", "workers": workers, "rounds": {"local_steps": 10}, **training}
-    ).plan
+def rounds(workers: int = 2, *, inner: str = "kept", **training: Any) -> RoundsPlan:
+    parts = {"local_steps": 10, "inner": inner}
+    plan = manifest(**{"mode": "rounds", "workers": workers, "rounds": parts, **training}).plan
     assert isinstance(plan, RoundsPlan)
     return plan
 
@@ -57,6 +56,13 @@ def test_inputs_of_a_segment(
     segment: int, absent: tuple[int, ...], inputs: tuple[int, ...]
 ) -> None:
     assert rounds(until={"steps": 30}).inputs_of(segment, absent) == inputs
+
+
+@pytest.mark.parametrize(("segment", "inputs"), [(0, (0,)), (4, (3,)), (5, (3, 4, 5)), (7, (6,))])
+def test_part_that_begins_anew_is_of_the_global_state_alone(
+    segment: int, inputs: tuple[int, ...]
+) -> None:
+    assert rounds(inner="fresh", until={"steps": 30}).inputs_of(segment) == inputs
 
 
 def test_segments_are_called_by_whose_they_are() -> None:

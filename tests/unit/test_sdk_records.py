@@ -87,6 +87,47 @@ def test_batches_become_shards_without_a_record_lost(content: Content) -> None:
     assert sorted(found) == [0, 0, 1, 1, 2, 2]
 
 
+class Passing:
+    """Batches with a length that can be gone through but once: it is its own iterator."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> "Passing":
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        if self._next == 3:
+            raise StopIteration
+        self._next += 1
+        return np.full((2, 3), float(self._next)), np.array([self._next, self._next])
+
+
+class Handing:
+    """The same, by an iterator that it keeps and hands out again."""
+
+    def __init__(self) -> None:
+        self._batches = iter(Passing())
+
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._batches
+
+
+@pytest.mark.parametrize("kind", [Passing, Handing])
+def test_batches_that_pass_but_once_lose_no_record(content: Content, kind: Any) -> None:
+    cid, count = records_of(content, [POINT], kind()).add(content)
+
+    assert count == 6
+    found = [int(record["target"]) for record in open_shards(content, ContentPath.parse(cid))]
+    assert sorted(found) == [1, 1, 2, 2, 3, 3]
+
+
 def test_arrays_that_are_content_already_are_read_by_their_heads(content: Content) -> None:
     arrays: Arrays = {"point": np.zeros((7, 3), np.float32), "label": np.zeros(7, np.int64)}
     cid = str(add_arrays(content, arrays).cid)
@@ -104,6 +145,46 @@ def test_shards_that_are_content_already(content: Content) -> None:
     records = records_of(content, [POINT], cid, "label")
 
     assert (records.kind, records.inputs, records.count) == ("tfrecord", ("image",), 7)
+
+
+def test_weights_of_stored_records_are_named_as_their_target_is(content: Content) -> None:
+    arrays: Arrays = {
+        "image": np.zeros((7, 3), np.float32),
+        "label": np.zeros(7, np.int64),
+        "trust": np.ones(7, np.float32),
+    }
+    folder = str(add_arrays(content, arrays).cid)
+    shards = str(write_shards(content, arrays, shards=2, seed=1).cid)
+
+    for cid in (folder, shards):
+        records = records_of(content, [POINT], cid, "label", "trust")
+        assert (records.inputs, records.target, records.weight) == (("image",), "label", "trust")
+        assert records.source()["weight"] == "trust"
+        named = records_of(content, [Input(name="image", shape=(3,))], cid, None, "trust")
+        assert named.target == "label"
+        with pytest.raises(RefusedError, match="sample_weight: there is no feature 'faith'"):
+            records_of(content, [POINT], cid, "label", "faith")
+
+
+def test_weights_that_would_be_dropped_are_refused(content: Content) -> None:
+    weights = np.ones(6)
+    cid = str(add_arrays(content, {"point": np.zeros((6, 3), np.float32), "y": weights}).cid)
+
+    for x, why in (
+        (Batches(), r"sample_weight: a generator .* \(inputs, targets, weights\)"),
+        (Passing(), r"sample_weight: a generator .* \(inputs, targets, weights\)"),
+        (Rows(), r"sample_weight: a data set .* \(inputs, targets, weights\)"),
+        (cid, "sample_weight: .*the name of the feature"),
+    ):
+        with pytest.raises(RefusedError, match=why):
+            records_of(content, [POINT], x, None, weights)
+
+
+class Rows:
+    """As much of a `tf.data.Dataset` as tells it from all else."""
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        raise AssertionError("nobody should begin with it")
 
 
 @pytest.mark.parametrize(

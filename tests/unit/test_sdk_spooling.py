@@ -56,6 +56,13 @@ def test_targets_come_along_in_the_same_pass(tmp_path: Path) -> None:
     np.testing.assert_array_equal(targets, Y)
 
 
+def test_weights_are_refused_where_something_is_measured(tmp_path: Path) -> None:
+    given = Batches((X, Y, np.ones(11)))
+
+    with pytest.raises(RefusedError, match=r"weights along.*map\(lambda x, y, weight: \(x, y\)\)"):
+        spooled([POINT], given, tmp_path, measures=True)
+
+
 def test_single_records_are_records_too(tmp_path: Path) -> None:
     arrays, targets = spooled([POINT], Batches(*zip(X, Y, strict=True)), tmp_path)
 

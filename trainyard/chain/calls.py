@@ -8,6 +8,8 @@ from trainyard.chain.codec import market_codec
 from trainyard.protocol.commitments import Claim
 from trainyard.protocol.market import Terms
 
+_NOBODY = "0x" + "0" * 40
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -149,3 +151,9 @@ class MarketCalls:
 
     def _call(self, function: str, *args: Any, value: int = 0) -> Call:
         return Call(self.address, market_codec().call(function, args), value)
+
+
+def withdrawal_of(call: Call) -> int:
+    """What a call takes out of its sender's credit to an address; zero if it is no withdrawal."""
+    selector = market_codec().call("withdraw", (_NOBODY, 0))[:4]
+    return int.from_bytes(call.data[-32:]) if call.data[:4] == selector else 0

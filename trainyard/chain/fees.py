@@ -22,8 +22,15 @@ class FeePolicy:
     # Never more than this per unit of gas, however busy the chain is.
     most_wei: int = 500 * GWEI
     least_tip_wei: int = GWEI
+    # As far as an endpoint's word on tips is followed: it may be wrong, or be paid for it. What
+    # waits too long is raised beyond that, step by step.
+    most_tip_wei: int = 50 * GWEI
     # So many blocks without being mined, and a transaction is replaced.
     patience_blocks: int = 3
+    # So near its deadline it is replaced at every block.
+    hurry_s: int = 60
+    # What the operator calls the limit.
+    limit_name: str = "the limit"
     # Of what was estimated, since the state may change until it is mined.
     gas_percent: int = 125
     # And so much more: of several that answer in one block the last one ends the stage, which none
@@ -36,8 +43,13 @@ class FeePolicy:
 
     def first(self, base_fee: int, tip: int) -> Fees:
         """Enough for six full blocks in a row, each of which raises the base fee by an eighth."""
-        tip = min(max(tip, self.least_tip_wei), self.most_wei)
+        tip = min(max(min(tip, self.most_tip_wei), self.least_tip_wei), self.most_wei)
         return Fees(min(2 * base_fee + tip, self.most_wei), tip)
+
+    def patience(self, by: int | None, now: int) -> int:
+        """How many blocks are waited for what is in vain from `by` on, in the chain's seconds."""
+        is_near = by is not None and now < by <= now + self.hurry_s
+        return 1 if is_near else self.patience_blocks
 
     def raised(self, old: Fees, base_fee: int, tip: int) -> Fees | None:
         """What replaces `old`: both parts an eighth higher at least; None beyond the limit."""

@@ -9,8 +9,9 @@ The account must be the outbox's alone: a transaction that somebody else signs w
 a nonce that was given away here, and the one here is then reported as displaced.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 
 from eth_account.signers.local import LocalAccount
 from eth_typing import HexStr
@@ -29,6 +30,8 @@ from trainyard.chain.store import Store
 
 # What nodes say about a transaction that they have, or that is mined.
 _KNOWN_WORDS = ("already known", "already imported", "known transaction", "nonce too low")
+
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class Fault(Enum):
@@ -111,6 +114,15 @@ class Outbox:
             self._start_over(entry, head)
         return lost
 
+    def unseen(self, block: int) -> list[Entry]:
+        """What is signed and not mined, or in a block after `block`: who looked no further than
+        that cannot know what became of it."""
+        return [
+            one
+            for one in self._journal.unfinished()
+            if one.mined_in is None or one.mined_in.number > block
+        ]
+
     def pending_value(self) -> int:
         """What all that is signed and not mined yet takes with it."""
         pending = (one for one in self._journal.unfinished() if one.state is State.PENDING)
@@ -124,15 +136,26 @@ class Outbox:
         """How many intents whose keys begin so are in the chain."""
         return self._journal.succeeded(prefix)
 
-    def step(self) -> list[Entry]:
-        """See to all that is unfinished; those whose state changed, as they are now."""
+    def step(self, deadlines: Mapping[str, int] = _NONE) -> list[Entry]:
+        """See to all that is unfinished; those whose state changed, as they are now.
+
+        `deadlines` are of keys, in the chain's time: near one, fees are raised at every block.
+        """
         before = self._journal.unfinished()
+        # What comes before it has to be mined before it.
+        by: int | None = None
+        hurry = dict[str, int | None]()
+        for entry in reversed(before):
+            by = min(
+                (one for one in (by, deadlines.get(entry.key)) if one is not None), default=None
+            )
+            hurry[entry.key] = by
         for entry in before:
-            self._see_to(entry)
+            self._see_to(entry, hurry[entry.key])
         after = [self.entry(entry.key) for entry in before]
         return [new for old, new in zip(before, after, strict=True) if new.state is not old.state]
 
-    def _see_to(self, entry: Entry) -> None:
+    def _see_to(self, entry: Entry, by: int | None) -> None:
         head, displaced, receipt = self._endpoints.run(lambda rpc: self._look(rpc, entry))
         if receipt is not None:
             self._note_mined(entry, receipt, head)
@@ -143,7 +166,7 @@ class Outbox:
             if entry.state is State.MINED:
                 # Its block fell out of the chain. The signed bytes are as good as on the first day.
                 self._start_over(entry, head)
-            self._push(self.entry(entry.key), head)
+            self._push(self.entry(entry.key), head, by)
 
     def _look(self, rpc: Rpc, entry: Entry) -> tuple[Header, bool, Receipt | None]:
         """The head, whether the nonce is somebody else's for good, and our receipt, of one node."""
@@ -165,15 +188,14 @@ class Outbox:
         if (entry.state, entry.mined_in, entry.why) != (state, receipt.block, why):
             self._move(entry, state, why, receipt)
 
-    def _push(self, entry: Entry, head: Header) -> None:
+    def _push(self, entry: Entry, head: Header, by: int | None) -> None:
         waited = head.ref.number - entry.newest.since_block
-        if waited >= self._fees.patience_blocks:
+        if waited >= self._fees.patience(by, head.timestamp):
             fees = self._fees.raised(entry.newest.fees, head.base_fee, self._endpoints.run(tip_of))
             if fees is None:
                 self._send_again(entry)
-                why = (
-                    f"more than {self._fees.most_wei} wei per gas would be needed: raise the limit"
-                )
+                limit = f"raise {self._fees.limit_name}"
+                why = f"more than {self._fees.most_wei} wei per gas would be needed: {limit}"
                 self._note(entry, why)
                 return
             version = self._signed(entry.call, entry.nonce, entry.gas, fees, head.ref.number)

@@ -24,8 +24,8 @@ def demo(
     ] = None,
     chain: Annotated[str, typer.Option(help="The chain's program: ganache or anvil.")] = "ganache",
     receipt: Annotated[
-        Path | None, typer.Option(help="Write the receipt to this file.", dir_okay=False)
-    ] = None,
+        Path, typer.Option(help="Write the signed receipt to this file.", dir_okay=False)
+    ] = Path("demo-receipt.json"),
     stay: Annotated[
         bool | None,
         typer.Option(
@@ -35,8 +35,8 @@ def demo(
 ) -> None:
     """Bring a market up, have LeNet-5 trained on MNIST by two strangers, and see them audited.
 
-    Everything runs on this machine and is gone afterwards. It takes some minutes, and ends by
-    printing where the page shows the task.
+    Everything runs on this machine and is gone afterwards but for the receipt. It takes some
+    minutes, and ends by printing what the receipt states and where the page shows the task.
     """
     with telling_failures():
         from rich.console import Console

@@ -9,7 +9,13 @@ import typer
 
 from trainyard.cli.failing import WrongUseError
 from trainyard.cli.place import Place, at_place
-from trainyard.cli.scores import NOT_REPLAYABLE, audit_score, figures_text, score_text
+from trainyard.cli.scores import (
+    NOT_REPLAYABLE,
+    audit_score,
+    bounded_content,
+    figures_text,
+    score_text,
+)
 from trainyard.cli.watching import watching
 
 if TYPE_CHECKING:
@@ -136,11 +142,15 @@ def audit(
     cache: Annotated[
         Path, typer.Option(help="Where fetched data is kept for the next time.", file_okay=False)
     ] = Path("trainyard-audits"),
+    most_gb: Annotated[
+        float, typer.Option(help="How much may be fetched for it, in GB: a stranger asks.", min=0)
+    ] = 10.0,
 ) -> None:
     """Recompute segments of a run and say whether they came out as it claims.
 
     The state that it begins with is computed from the manifest and compared too. A run in mode
-    async is not replayable: leave the segments out, and its score is computed and compared. Exit
+    async is not replayable: leave the segments out, and its score is computed and compared. All of
+    it is computed in this account, without a sandbox. Exit
     code 4 if anything differs, 5 if only bits do and the run was computed on another class of
     machine.
     """
@@ -150,9 +160,9 @@ def audit(
 
     asked = Asked(manifest, root, tuple(signer) if signer else None)
     if not segment:
-        audit_score(place, result, asked, cache)
+        audit_score(place, result, asked, cache, most_gb)
         return
-    with place.content() as content, place.output.progress("fetching") as bar:
+    with bounded_content(place, most_gb) as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
             found = audit_folder(content, Path(result), segment, cache, asked=asked, progress=bar)
         else:
@@ -186,6 +196,8 @@ def _verdicts(found: "Audit") -> Iterator[str]:
             said = f"claimed {one.claimed}, found {one.found}"
         if one.tolerated is not None:
             said += ", near enough" if one.tolerated else ", too far apart for any honest machine"
+        if one.found is not None and one.reason:
+            said += f": {one.reason}"
         if one.claimed != one.found and one.signer is not None:
             said += f"; signed by {one.signer}"
         if one.unsigned:

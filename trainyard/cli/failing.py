@@ -96,7 +96,8 @@ def telling_failures(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except TrainyardError as error:
-        raise _told(str(error) + fix_for(error), exit_code(error), as_json) from error
+        said = "; ".join((str(error) + fix_for(error), *getattr(error, "__notes__", ())))
+        raise _told(said, exit_code(error), as_json) from error
     except BrokenPipeError as error:
         silence_stdout()
         raise typer.Exit(ExitCode.PIPE_CLOSED) from error

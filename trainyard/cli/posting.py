@@ -29,6 +29,7 @@ class _Wanted:
     validation: str | None
     files: tuple[Path, ...]
     script_s: int
+    # Without what nobody has said.
     shape: dict[str, Any]
     verify: str | None
     budget: str | None
@@ -64,15 +65,30 @@ def _wanted(
     script_s: Annotated[
         int, typer.Option(min=1, help="With a script: seconds that it may take to run.")
     ] = 120,
-    epochs: Annotated[int, typer.Option(min=1, help="With a model: passes over the data.")] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="With a model: passes over the data; else 1.")
+    ] = None,
     batch: Annotated[
-        int, typer.Option(min=1, help="With a model: records of one step, of all workers.")
-    ] = 32,
-    workers: Annotated[int, typer.Option(min=1, help="With a model: how many train.")] = 1,
+        int | None,
+        typer.Option(min=1, help="With a model: records of one step, of all workers; else 32."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With a model: how many train; else 1.")
+    ] = None,
     mode: Annotated[
         str | None, typer.Option(help="With a model: single, sync, rounds or async.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="With a model: of weights and order.")] = 1,
+    local_steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="In mode rounds: steps of each worker between two meetings."),
+    ] = None,
+    compression: Annotated[
+        str | None,
+        typer.Option(help="In mode rounds: none, float16 or int8, for what workers send."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="With a model: of weights and order; else 1.")
+    ] = None,
     verify: Annotated[
         str | None, typer.Option(help="audit:K, replicate:M or score:TARGET.", metavar="HOW")
     ] = None,
@@ -86,13 +102,15 @@ def _wanted(
         int | None, typer.Option(min=1, help="Seconds that training may take.")
     ] = None,
 ) -> _Wanted:
-    shape = {
-        "epochs": epochs,
-        "batch_size": batch,
-        "workers": workers,
-        "mode": mode,
-        "seed": seed,
-    }
+    rounds = _said(local_steps=local_steps, compression=compression)
+    shape = _said(
+        epochs=epochs,
+        batch_size=batch,
+        workers=workers,
+        mode=mode,
+        seed=seed,
+        rounds=rounds or None,
+    )
     return _Wanted(
         source,
         data,
@@ -106,6 +124,10 @@ def _wanted(
         reward,
         deadline,
     )
+
+
+def _said(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _wanting(command: Callable[..., None]) -> Callable[..., None]:
@@ -219,6 +241,11 @@ def _check(wanted: _Wanted) -> None:
         )
     if kind == ".json" and (wanted.data is not None or wanted.validation is not None):
         raise WrongUseError("a manifest names its data itself: leave --data out")
+    if kind == ".json" and wanted.shape:
+        raise WrongUseError(
+            f"a manifest says itself how it is trained: leave {_options_of(wanted.shape)} out, or "
+            f"change {wanted.source.name}"
+        )
     if kind == ".keras" and wanted.data is None:
         raise WrongUseError("a model needs --data: an .npz file, or the CID of a data set")
     if kind == ".py" and wanted.data is None and wanted.validation is not None:
@@ -227,6 +254,12 @@ def _check(wanted: _Wanted) -> None:
         )
     if kind != ".py" and wanted.files:
         raise WrongUseError("--file is for what a script (.py) reads")
+
+
+def _options_of(shape: dict[str, Any]) -> str:
+    """The options by which somebody has said this."""
+    names = (*(name for name in shape if name != "rounds"), *shape.get("rounds", ()))
+    return " and ".join(f"--{name.removesuffix('_size').replace('_', '-')}" for name in names)
 
 
 def _manifest(market: "Market", wanted: _Wanted) -> "Manifest":

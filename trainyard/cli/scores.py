@@ -1,6 +1,7 @@
 """Scores, as people read them, and their part of `trainyard audit`."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from trainyard.cli.failing import ExitCode
 from trainyard.cli.place import Place
 
 if TYPE_CHECKING:
+    from trainyard.content.content import Content
     from trainyard.engine.rescoring import ScoreAudit
     from trainyard.engine.results import Asked
 
@@ -18,12 +20,26 @@ NOT_REPLAYABLE = (
 )
 
 
-def audit_score(place: Place, result: str, asked: "Asked", cache: Path) -> None:
+@contextmanager
+def bounded_content(place: Place, most_gb: float) -> Iterator["Content"]:
+    """The content plane for what a stranger's manifest asks to be fetched."""
+    from trainyard.content.bounded import BoundedContent
+
+    with place.content() as content:
+        most_bytes = int(most_gb * 1e9)
+        bounded = BoundedContent.of(content, most_bytes, "allow more with --most-gb")
+        try:
+            yield bounded
+        finally:
+            bounded.fetcher.close()
+
+
+def audit_score(place: Place, result: str, asked: "Asked", cache: Path, most_gb: float) -> None:
     """Compute the score of a run and say whether it came out as the run claims."""
     from trainyard.content.names import ContentPath
     from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
 
-    with place.content() as content, place.output.progress("fetching") as bar:
+    with bounded_content(place, most_gb) as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
             found = audit_score_of_folder(content, Path(result), asked, cache, progress=bar)
         else:

@@ -153,6 +153,9 @@ class Content:
         """A file to read and seek in; each read is verified."""
         return io.BufferedReader(_ContentFile(self, path, self._file(path).size), MIB)
 
+    def foresee(self, size: int, what: str) -> None:
+        """Told before many files are fetched that belong together: refuses what is not allowed."""
+
     def get(self, path: ContentPath, target: Path, *, progress: Report | None = None) -> Entry:
         """Write a file or a tree to disk. What an earlier try left there is verified and kept."""
         walk = self._walk()

@@ -1,6 +1,5 @@
 """Plays the demo: a devnet, agents, one task, and what became of everybody's money."""
 
-import json
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +18,7 @@ from trainyard.demo.cast import (
     cheater,
     workers_with,
 )
-from trainyard.demo.receipt import receipt_of
-from trainyard.demo.reporting import Purses, conclude, report
+from trainyard.demo.reporting import Purses, conclude, receipt_lines, report
 from trainyard.demo.stage import Stage
 from trainyard.demo.task import add_manifest, terms_of
 from trainyard.demo.watching import Requester
@@ -31,6 +29,7 @@ from trainyard.protocol.errors import PermanentError
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import TaskState
 from trainyard.protocol.telling import sentence, task_of
+from trainyard.sdk.receipts import Receipt, receipt_of
 
 _LOOK_EVERY_S = 0.25
 _LONGEST_S = 900.0
@@ -52,7 +51,7 @@ def play(
     *,
     chain: str,
     cheat: str | None,
-    receipt: Path | None,
+    receipt: Path,
     stay: bool = False,
 ) -> None:
     """Play it to its end; raises if the market did not do what it is for.
@@ -86,7 +85,7 @@ def _play(
     requester: Requester,
     stage: Stage,
     cheat: str | None,
-    receipt: Path | None,
+    receipt: Path,
 ) -> None:
     stage.say(f"agents run for {', '.join(cast.agents)}")
     if cheat is not None:
@@ -106,13 +105,26 @@ def _play(
     task = _follow(cast, requester, stage)
     after = Purses.of(cast, requester)
     report(stage.console, task, cast, requester, before, after)
-    document = receipt_of(requester.seen, requester.book, _TASK, devnet.market, devnet.chain_id)
-    if receipt is not None:
-        receipt.write_text(json.dumps(document, indent=2) + "\n")
-        stage.console.print(f"the receipt is in {receipt}")
+    signed = _receipt(devnet, requester)
+    signed.save(receipt)
+    for line in receipt_lines(signed, receipt, cast.name):
+        stage.console.print(line, soft_wrap=True)
     _judge(task, cast, requester, cheat)
     _see_to_the_honest(cast, before, after, cheat)
     stage.console.print(conclude(task, cast, before, after, cheat))
+
+
+def _receipt(devnet: Devnet, requester: Requester) -> Receipt:
+    """Signed as by `trainyard.fit`: by who paid."""
+    found = receipt_of(
+        requester.seen,
+        requester.book,
+        _TASK,
+        chain_id=devnet.chain_id,
+        market=devnet.market,
+        start_block=devnet.start_block,
+    )
+    return found.signed(requester.account)
 
 
 def _show_page(console: Console, devnet: Devnet, *, stay: bool) -> None:
@@ -152,7 +164,7 @@ def _follow(cast: Cast, requester: Requester, stage: Stage) -> Task:
             if told is not None and task_of(seen.event) == _TASK:
                 stage.say(told)
         task = requester.book.tasks.get(_TASK)
-        stage.show(task, cast, _TASK)
+        stage.show(requester, cast, _TASK)
         is_quiet = task is not None and not task.own_panel.disputes
         if task is not None and task.state in _ENDED and is_quiet:
             return task

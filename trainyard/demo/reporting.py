@@ -1,6 +1,7 @@
 """What came of the demo: what was checked, who has what, and what that means."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +12,8 @@ from trainyard.demo.watching import Requester
 from trainyard.protocol.ledger.book import Seat, Task
 from trainyard.protocol.market import BURN_ADDRESS, DisputeState, TaskState
 from trainyard.protocol.results import NONSENSE
-from trainyard.protocol.telling import amount
+from trainyard.protocol.telling import Name, amount, counted
+from trainyard.sdk.receipts import Receipt
 
 _TASK = 1
 
@@ -66,6 +68,24 @@ def report(
             console.print(f"[bold]accuracy on the test images: {tested['accuracy']:.4f}[/bold]")
     console.print(_verdicts(task, cast, _revealed(requester)))
     console.print(_money(cast, before, after))
+
+
+def receipt_lines(receipt: Receipt, path: Path, name: Name) -> list[str]:
+    """Where it is, who signed it, and what it states in a few words."""
+    signer = receipt.signer
+    by = "nobody" if signer is None else f"{name(signer)} ({signer})"
+    as_claimed = sum(one.answer == one.opened for one in receipt.audits)
+    paid = ", ".join(f"{name(who)} {amount(int(wei))}" for who, wei in receipt.credited_wei.items())
+    result = "none" if receipt.result is None else f"{receipt.result[:14]}…"
+    return [
+        f"The receipt is in {path}, signed by {by}. It states:",
+        f"  task {receipt.task} of {receipt.market} on chain {receipt.chain_id}: {receipt.outcome}",
+        f"  manifest {receipt.manifest[:14]}…, result {result}, {receipt.segments} segments",
+        f"  {counted(len(receipt.audits), 'audit')}, {as_claimed} as claimed; "
+        f"{counted(len(receipt.disputes), 'dispute')}; "
+        f"{counted(len(receipt.transactions), 'transaction')}",
+        f"  credited, stakes included: {paid}",
+    ]
 
 
 def conclude(task: Task, cast: Cast, before: Purses, after: Purses, cheat: str | None) -> str:

@@ -1,7 +1,7 @@
 """The screen of the demo: what happened, how far the training is, and who moves next."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from trainyard.chain.blocks import head_of
 from trainyard.demo.cast import Cast
+from trainyard.demo.watching import Requester
+from trainyard.protocol.holdings import parts_of
+from trainyard.protocol.ledger import Book, Event
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import TaskState
+from trainyard.protocol.moves import next_move
+from trainyard.protocol.telling import Name, amount
 
 _PHASES = (
     ("Posted", (TaskState.OPEN,)),
@@ -23,18 +29,6 @@ _PHASES = (
     ("Window", (TaskState.WINDOW, TaskState.DISPUTED)),
     ("Over", (TaskState.SETTLED, TaskState.FAILED, TaskState.CANCELLED)),
 )
-_NEXT = {
-    TaskState.OPEN: "workers join",
-    TaskState.RUNNING: "the workers train, and submit",
-    TaskState.SUBMITTED: "anyone draws the auditors",
-    TaskState.AUDITING: "the auditors recompute their segments, and commit",
-    TaskState.OPENING: "the workers open the drawn states",
-    TaskState.WINDOW: "auditors reveal; anyone may challenge; then anyone settles",
-    TaskState.DISPUTED: "referees recompute the disputed segment",
-    TaskState.SETTLED: "nobody: it is settled",
-    TaskState.FAILED: "nobody: it has failed, and everyone has what is theirs",
-    TaskState.CANCELLED: "nobody: it is cancelled",
-}
 
 
 class Stage:
@@ -61,10 +55,23 @@ class Stage:
             f"[dim]{self._clock() - self._began:6.1f} s[/dim]  {line}", soft_wrap=True
         )
 
-    def show(self, task: Task | None, cast: Cast, number: int) -> None:
+    def show(self, requester: Requester, cast: Cast, number: int) -> None:
         found = {name: live_of(cast.agents[name].home, number) for name in cast.trainers}
         if self._live is not None:
-            self._live.update(_picture(task, found))
+            if number in requester.book.tasks:
+                events = [one.event for one in requester.seen]
+                head = requester.endpoints.run(head_of)
+                self._live.update(
+                    picture(
+                        requester.book,
+                        number,
+                        events,
+                        found,
+                        cast.name,
+                        now=head.timestamp,
+                        block=head.ref.number,
+                    )
+                )
             return
         for name, live in found.items():
             # Without a terminal, a line now and then is enough.
@@ -74,22 +81,48 @@ class Stage:
                 self.say(f"{name} has {states - 1} of {live['segments']} segments{_loss(live)}")
 
 
-def _picture(task: Task | None, found: dict[str, dict[str, Any]]) -> RenderableType:
-    if task is None:
-        return Text("")
+def picture(
+    book: Book,
+    number: int,
+    events: Sequence[Event],
+    found: dict[str, dict[str, Any]],
+    name: Name,
+    *,
+    now: int,
+    block: int,
+) -> RenderableType:
+    """The task as it is now: how far it is, whose money it holds, and who has to move."""
+    task = book.tasks[number]
     phases = Text("  ")
-    for name, states in _PHASES:
+    for phase, states in _PHASES:
         is_now = task.state in states
-        phases.append(f" {name} ", style="reverse bold" if is_now else "dim")
+        phases.append(f" {phase} ", style="reverse bold" if is_now else "dim")
         phases.append(" > ", style="dim")
     bars = Table.grid(padding=(0, 2))
-    for name, live in found.items():
+    for trainer, live in found.items():
         total = max(int(live.get("steps", 0)), 1)
         bar = ProgressBar(total=total, completed=int(live.get("step", 0)), width=40)
         pace = f"{live.get('examples_per_s', 0.0):,.0f} examples/s"
-        bars.add_row(f"  {name}", str(live.get("phase", "")), bar, _loss(live), pace)
-    step = Text(f"  next: {_NEXT[task.state]}", style="cyan")
-    return Group(Text(""), phases, bars, step)
+        bars.add_row(f"  {trainer}", str(live.get("phase", "")), bar, _loss(live), pace)
+    money = Table.grid(padding=(0, 2))
+    for part in parts_of(book, number, events):
+        held = f"{amount(part.held)} held" if part.held else ""
+        credited = f"{amount(part.credited)} credited" if part.credited else ""
+        money.add_row(f"  {name(part.who)}", part.role, held, credited)
+    move = Text(f"  next: {_next(task, name, now, block)}", style="cyan")
+    return Group(Text(""), phases, bars, money, move)
+
+
+def _next(task: Task, name: Name, now: int, block: int) -> str:
+    """As `trainyard explain` says it."""
+    move = next_move(task, now, block)
+    if move is None:
+        return f"nobody: it is {task.state.name.lower()}"
+    who = " and ".join(map(name, move.who)) or "anyone"
+    # What cannot be done yet is waited for.
+    when = f" in {move.since - now} s" if move.since is not None and now < move.since else ""
+    until = f", {move.by - now} s left" if move.by is not None else ""
+    return f"{who}: {move.what}{when}{until}"
 
 
 def _loss(live: dict[str, Any]) -> str:

@@ -19,6 +19,8 @@ from trainyard.devnet.record import Record, Running
 
 _UP_S = 180.0
 _DOWN_S = 60.0
+# For what the devnet started to end with it, and once more when it was killed.
+_LAST_S = 10.0
 _POLL_S = 0.02
 
 
@@ -107,9 +109,8 @@ def take_down(folder: Path) -> bool:
             _end(place, pid, number)
         _wait_for_end(place, pid, deadline)
         # It lets the folder go a moment before its own end, and what it started ends with it.
-        for process in begun.values():
-            while _lives(*process) and place.holder() is None:
-                time.sleep(_POLL_S)
+        for name, process in begun.items():
+            _see_gone(place, name, *process)
     return found
 
 
@@ -162,6 +163,25 @@ def _wait_for_end(place: Place, pid: int, deadline: float) -> None:
     while place.holder() == pid and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     if time.monotonic() >= deadline:
+        time.sleep(_POLL_S)
+
+
+def _see_gone(place: Place, name: str, pid: int, birth: int) -> None:
+    """Wait for the end of a process; one that hangs is killed, and named if that does not help."""
+    is_killed, until = False, time.monotonic() + _LAST_S
+    while _lives(pid, birth) and place.holder() is None:
+        if time.monotonic() > until:
+            if is_killed:
+                raise DevnetError(f"{name}, with pid {pid}, cannot be ended: see what it waits for")
+            with suppress(ProcessLookupError):
+                handle = os.pidfd_open(pid)
+                try:
+                    # The handle is of whoever has the number: of it, if it lives still.
+                    if _lives(pid, birth):
+                        signal.pidfd_send_signal(handle, signal.SIGKILL)
+                finally:
+                    os.close(handle)
+            is_killed, until = True, time.monotonic() + _LAST_S
         time.sleep(_POLL_S)
 
 

@@ -126,6 +126,8 @@ def answer(audit: AuditJob) -> None:
     training = opened(audit.job, manifest)
     # INVARIANT: nobody is asked for the first state, so nobody can begin with another.
     first = training.start(initial_weights(audit.job))
+    if audit.states is not None:
+        first.save(first_file(audit.states))
     _say(Start(state=first.hash.hex()))
     segments = _wait() if audit.waits else audit.segments
     for segment, inputs in sorted(segments.items()):
@@ -163,6 +165,11 @@ def _rescore(job: Job, manifest: Manifest, training: "Training", path: Path) -> 
     except StateError as error:
         return Rescored(score=None, seconds=time.perf_counter() - began, reason=str(error))
     return Rescored(score=score, seconds=time.perf_counter() - began)
+
+
+def first_file(folder: Path) -> Path:
+    """Where the state is kept that the manifest begins with."""
+    return state_file(folder, -1)
 
 
 def state_file(folder: Path, segment: int) -> Path:

@@ -8,7 +8,7 @@ from trainyard.engine.journal import Entry, Journal
 from trainyard.protocol.manifest import Manifest
 
 _FLOAT_BYTES = 4
-# Beside the metrics: the loss, and what the examples weigh.
+# Beside the metrics: the loss, and the number of examples.
 _OTHER_SUMS = 2
 
 

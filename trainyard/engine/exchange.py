@@ -7,6 +7,7 @@ has, and the *decision* who is in.
 """
 
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Annotated, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from trainyard.engine.energy import Energy
-from trainyard.engine.errors import StateError
+from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.journal import Measured, write_whole
 from trainyard.engine.leaves import Absence
+from trainyard.engine.plain_files import read_plain
 from trainyard.engine.state import State
 
 _STATES, _ROUNDS = "states", "rounds"
@@ -155,7 +157,7 @@ class Exchange:
 
     def withdraw(self, number: int, slot: int) -> None:
         """Remove an offer that is none, so that its worker makes another."""
-        self._path(number, f"offer-{slot}").unlink(missing_ok=True)
+        _remove(self._path(number, f"offer-{slot}"))
 
     def decision(self, number: int) -> Decision | None:
         return _read(self._path(number, "decision"), Decision)
@@ -167,10 +169,10 @@ class Exchange:
         """Remove the documents of round `number` and of all later ones."""
         for path in (self._folder / _ROUNDS).iterdir():
             if _UNFINISHED.fullmatch(path.name):
-                path.unlink()
+                _remove(path)
         for found, _, path in self._named():
             if found >= number:
-                path.unlink()
+                _remove(path)
 
     def end(self, number: int) -> End | None:
         return _read(self._path(number, "end"), End)
@@ -217,11 +219,20 @@ def pause() -> None:
 
 
 def _read(path: Path, kind: type[_D]) -> _D | None:
+    """A document, where a worker in a sandbox may have left a link or a pipe in its place."""
     try:
-        if path.stat().st_size > _MOST_DOCUMENT_BYTES:
-            raise StateError(f"{path} is too large for a document of a round")
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(read_plain(path, _MOST_DOCUMENT_BYTES))
     except FileNotFoundError:
         return None
+    except RunError as error:
+        raise StateError(str(error)) from error
     except ValidationError as error:
         raise StateError(f"{path} is no document of a round: remove it") from error
+
+
+def _remove(path: Path) -> None:
+    """Whatever lies there: a worker in a sandbox may have made a folder of a document's name."""
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(path)

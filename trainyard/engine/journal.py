@@ -129,8 +129,8 @@ class Journal:
         self.entries = self.entries[:count]
 
     def adopt(self, other: "Journal") -> None:
-        """Take all states over from the journal of another worker of the same run."""
-        for entry in other.entries:
+        """Take over what the journal of another worker of the same run has more than this one."""
+        for entry in other.entries[len(self.entries) :]:
             self.append(entry, other.state(entry.number))
 
     def path_of(self, number: int) -> Path:

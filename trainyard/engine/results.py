@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainyard.content.content import Content, Report
+from trainyard.content.errors import NotADirectoryContentError, NotFoundError
 from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import Recomputed, recompute
-from trainyard.engine.auditor import Answer, Inputs, state_file
+from trainyard.engine.auditor import Answer, Inputs, first_file, state_file
 from trainyard.engine.classes import find_class
 from trainyard.engine.confining import Confinement
 from trainyard.engine.counting import Counters, Stop
@@ -17,10 +18,13 @@ from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
 from trainyard.engine.scoring import require_replayable
 from trainyard.engine.state import State
-from trainyard.engine.tolerance import within
+from trainyard.engine.tolerance import begins_alike, within
 from trainyard.engine.vouching import Voucher, voucher_of
 from trainyard.protocol.manifest import Manifest, Merge, Plan, PredictPlan, RoundsPlan
 from trainyard.protocol.trace import Trace
+
+# What a run commits to and does not show, which is not a matter of who can be reached.
+_NOT_SHOWN = (StateError, RunError, NotFoundError, NotADirectoryContentError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Audit:
     # The class that the run says it was computed on, and where that matters, this machine's.
     claimed_class: str | None = None
     own_class: str | None = None
+    # On a machine of another class: whether the run may have begun right there.
+    begins_alike: bool = False
 
     @property
     def begins_right(self) -> bool:
@@ -81,8 +87,9 @@ class Audit:
     def is_open(self) -> bool:
         """Whether all that is wrong are bits, which on a machine of another class prove nothing."""
         is_other = self.own_class is not None and self.own_class != self.claimed_class
-        wrong = [one for one in self.verdicts if not one.agrees]
-        return not self.agrees and is_other and all(one.is_of_bits for one in wrong)
+        if self.agrees or not is_other or not (self.begins_right or self.begins_alike):
+            return False
+        return all(one.is_of_bits for one in self.verdicts if not one.agrees)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +229,17 @@ def _verdicts(
     if own_class == audit.claimed_class:
         return replace(audit, own_class=own_class)
     verdicts = tuple(_tolerated(one, run, inputs[one.segment], kept) for one in audit.verdicts)
-    return replace(audit, own_class=own_class, verdicts=verdicts)
+    alike = audit.begins_right or _begins_alike(run, kept)
+    return replace(audit, own_class=own_class, verdicts=verdicts, begins_alike=alike)
+
+
+def _begins_alike(run: Published | Kept, kept: Path) -> bool:
+    """Whether the run begins with what an honest machine of another class may begin with."""
+    try:
+        claimed = State.load(run.state(0))
+    except _NOT_SHOWN:
+        return False
+    return begins_alike(claimed, State.load(first_file(kept)))
 
 
 def _tolerated(verdict: Verdict, run: Published | Kept, inputs: Inputs, kept: Path) -> Verdict:
@@ -233,10 +250,16 @@ def _tolerated(verdict: Verdict, run: Published | Kept, inputs: Inputs, kept: Pa
         return replace(verdict, reason="parts of rounds are not compared by tolerance")
     if isinstance(run.manifest.plan, PredictPlan):
         return replace(verdict, reason="predictions are not compared by tolerance")
-    start = State.load(inputs.states[0])
-    claimed = State.load(run.state(verdict.segment + 1))
+    start, found = State.load(inputs.states[0]), State.load(state_file(kept, verdict.segment))
     try:
-        is_within = within(start, claimed, State.load(state_file(kept, verdict.segment)))
+        claimed = State.load(run.state(verdict.segment + 1))
+    except _NOT_SHOWN as error:
+        # Bits differ, and what could excuse that is no state, or is not what the trace has.
+        return replace(verdict, tolerated=False, reason=str(error))
+    first, last = run.manifest.plan.bounds(verdict.segment)
+    stops_early = run.manifest.training.early_stopping is not None
+    try:
+        is_within = within(start, claimed, found, steps=last - first, stops_early=stops_early)
     except RunError as error:
         return replace(verdict, reason=str(error))
     return replace(verdict, tolerated=is_within)

@@ -228,7 +228,8 @@ class RoundLog:
             entry = Entry(number=number, state=state.hash.hex(), step=step)
             self._journal.append(entry, state)
             return entry
-        counters = Counters.of(self._exchange.get(offer.leaf))
+        leaf = self._exchange.get(offer.leaf)
+        counters = Counters.of(leaf)
         entry = Entry(
             number=number,
             state=offer.leaf,
@@ -237,7 +238,8 @@ class RoundLog:
             trained=offer.trained,
             train_s=offer.train_s,
             trace_s=offer.trace_s,
-            sent_bytes=offer.delta_bytes * (self.plan.workers - 1),
+            # All others fetch both: the delta to merge it, the leaf to vouch for the trace.
+            sent_bytes=(offer.delta_bytes + leaf.size) * (self.plan.workers - 1),
             energy=offer.energy,
         )
         self._journal.append(entry, self._exchange.path_of(offer.leaf))

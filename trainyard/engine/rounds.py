@@ -15,7 +15,7 @@ from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.leaves import Absence, absence_of, absent, absent_in, kept
 from trainyard.engine.merging import check_quorum, deltas_sent, merge_round, plan_of, rounds_of
 from trainyard.engine.program import Program
-from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State
+from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State, Tensor, check_form
 from trainyard.engine.stepping import Stepper
 from trainyard.engine.training import Evaluation, Material, OnStep, Training
 from trainyard.engine.variables import assign, check_rate
@@ -37,8 +37,9 @@ class Part:
 class RoundsTraining(Training):
     """Computes parts and merges. Its states are of two kinds: global ones, and leaves of workers.
 
-    A global state has weights, the momenta of the outer optimiser, and counters. A leaf has the
-    variables of the worker's own optimiser, seeds, counters, and the hash of the worker's delta.
+    A global state has weights, the momenta of the outer optimiser, and counters. A leaf has seeds,
+    counters and the hash of the worker's delta; and the variables of the worker's own optimiser, if
+    the next round goes on from them.
     """
 
     def __init__(self, manifest: Manifest, program: Program, material: Material) -> None:
@@ -56,12 +57,7 @@ class RoundsTraining(Training):
         if weights is not None:
             assign(self._variables, weights, WEIGHTS)
         self._stepper.seed_for(0)
-        tensors = {
-            name: tensor for name, tensor in self._reader.read().items() if name.startswith(WEIGHTS)
-        }
-        for name in self._trained:
-            tensors[OUTER + name.removeprefix(WEIGHTS)] = np.zeros_like(tensors[name])
-        return State({**tensors, **Counters().tensors()})
+        return self._first_globe(self._reader.read())
 
     def local(
         self, part: Local, globe: State, own: State | None, on_step: OnStep | None = None
@@ -123,6 +119,7 @@ class RoundsTraining(Training):
         """
         part = self.plan.part(segment)
         globe, *others = states
+        check_form(globe, self._first_globe(self._initial).tensors)
         if isinstance(part, Merge):
             told = [absence_of(leaf) for leaf in others]
             there = sum(why in (None, Absence.DIVERGED) for why in told)
@@ -131,6 +128,13 @@ class RoundsTraining(Training):
         if absence is not None and absence.is_told:
             return absent_in(self.plan, segment, absence)
         return self.local(part, globe, others[0] if others else None).state
+
+    def _first_globe(self, variables: Mapping[str, Tensor]) -> State:
+        """The global state of these variables, before anything was merged."""
+        tensors = {name: one for name, one in variables.items() if name.startswith(WEIGHTS)}
+        for name in self._trained:
+            tensors[OUTER + name.removeprefix(WEIGHTS)] = np.zeros_like(tensors[name])
+        return State({**tensors, **Counters().tensors()})
 
     def _restore(self, state: State) -> Counters:
         counters = Counters.of(state)
@@ -161,6 +165,10 @@ class RoundsTraining(Training):
             delta = make_delta(globe, variables, compression)
             if is_finite(delta.tensors) and is_finite(read_delta(globe, delta, compression)):
                 sent = {*trained_names(globe), *moving_names(globe)}
-                own = {name: one for name, one in variables.items() if name not in sent}
+                own = {
+                    name: one
+                    for name, one in variables.items()
+                    if name not in sent and (self.plan.goes_on or not name.startswith(OPTIMIZER))
+                }
                 return kept(own, Counters(step=last), delta), delta, None
         return absent_in(self.plan, segment, Absence.DIVERGED), None, Absence.DIVERGED

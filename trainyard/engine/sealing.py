@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, cast
+from typing import Annotated, BinaryIO, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,13 +34,16 @@ SEAL = b"trainyard sealed state/1\n"
 INPUTS = "inputs.json"
 
 
+_Hash: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class Shown(BaseModel):
     """A state of the trace, and the proof that it is there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    hash: str = Field(pattern="^[0-9a-f]{64}$")
-    proof: tuple[str, ...] = Field(max_length=64)
+    hash: _Hash
+    proof: tuple[_Hash, ...] = Field(max_length=64)
 
 
 class SegmentInputs(BaseModel):

@@ -86,6 +86,9 @@ class _Fetch:
             if name + SUFFIX not in names:
                 found = [link.removesuffix(SUFFIX) for link in names if link.endswith(SUFFIX)]
                 raise missing_feature(name, self._source.path, found)
+        sizes = [self._size(name + SUFFIX) for name in self._source.used]
+        self._content.foresee(sum(sizes), self._source.path)
+        for name in self._source.used:
             self._get(name + SUFFIX, least=0, most=self._array_bytes(name) + HEAD_BYTES)
 
     def _array_bytes(self, name: str) -> int:
@@ -120,10 +123,16 @@ class _Fetch:
             (self._target / INDEX_NAME).read_bytes(),
             f"{self._source.path}/{INDEX_NAME}",
         )
+        offsets = sum(shard.records + 1 for shard in index.shards) * OFFSET_BYTES
+        total = offsets + sum(shard.bytes for shard in index.shards)
+        self._content.foresee(total, self._source.path)
         for shard in index.shards:
             size = (shard.records + 1) * OFFSET_BYTES
             self._get(OFFSETS_NAME, shard.offsets_name, least=size, most=size)
             self._get(shard.name, least=shard.bytes, most=shard.bytes)
+
+    def _size(self, name: str) -> int:
+        return self._content.stat(ContentPath(self._root.root, (name,))).size
 
     def _get(self, *names: str, least: int, most: int) -> None:
         where = "/".join((self._source.path, *names))

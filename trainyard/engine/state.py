@@ -128,6 +128,26 @@ def differing(one: State, other: State) -> list[str]:
     return [name for name in names if not _same(one.tensors.get(name), other.tensors.get(name))]
 
 
+def check_form(state: State, form: Mapping[str, Tensor], prefix: str = "") -> None:
+    """Refuse a state whose tensors under `prefix` are not those of `form`: names, shapes, kinds.
+
+    INVARIANT: no number of a stranger's state is read before this was asked, for it may be a list.
+    """
+    wanted = {name: tensor for name, tensor in form.items() if name.startswith(prefix)}
+    for name, tensor in wanted.items():
+        found = state.tensors.get(name)
+        if found is None:
+            raise StateError(f"the state has no {name}: it is of another model")
+        if (found.shape, found.dtype) != (tensor.shape, tensor.dtype):
+            raise StateError(
+                f"{name} of the state is {found.dtype} {list(found.shape)}, and of this model "
+                f"{tensor.dtype} {list(tensor.shape)}"
+            )
+    for name in state.tensors:
+        if name.startswith(prefix) and name not in wanted:
+            raise StateError(f"the state has {name}, which no state of this run has")
+
+
 def _same(one: Tensor | None, other: Tensor | None) -> bool:
     if one is None or other is None:
         return False

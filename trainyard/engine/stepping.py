@@ -99,10 +99,10 @@ class Stepper:
             [variable.value for variable in self._trained],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
-        counted = [
-            tf.reduce_sum(metric(target, predicted) * weight) for metric in program.metrics.values()
-        ]
-        return gradients, tf.stack([loss, *counted, tf.reduce_sum(weight)])
+        # Without weights, as Keras counts what it is given as `metrics`.
+        counted = [tf.reduce_sum(metric(target, predicted)) for metric in program.metrics.values()]
+        examples = tf.cast(tf.size(weight), tf.float32)
+        return gradients, tf.stack([loss, *counted, examples])
 
     def _step_alone(self, part: Any, inputs: Any, target: Any, weight: Any) -> Any:
         gradients, sums = self._gradients(part, inputs, target, weight)
@@ -140,8 +140,8 @@ class Stepper:
             variable.assign(value)
 
     def _sums(self, values: Any) -> Sums:
-        loss, *metrics, weight = (float(value) for value in values.numpy())
-        return Sums(loss, tuple(metrics), weight)
+        loss, *metrics, examples = (float(value) for value in values.numpy())
+        return Sums(loss, tuple(metrics), examples)
 
 
 def _moving(model: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Runs the workers of one run on this machine: `python -m trainyard.engine.supervisor JOBS`.
 
 A worker that is lost takes its whole cluster down: TensorFlow cannot replace one of its peers. All
-are then started anew from the last segment that all of them have, which gives the same bits.
+are then started anew from the last segment that any of them has, which gives the same bits.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from trainyard.engine.energy import find_power
-from trainyard.engine.errors import RunError
+from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.events import (
     Ended,
     Event,
@@ -143,9 +143,10 @@ def supervise(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
 
 
 def align(jobs: tuple[Job, ...]) -> int:
-    """Bring all journals to the states that all workers have, and return how many those are.
+    """Bring all journals to the same states, and return how many those are.
 
-    A worker that has none, such as one that came new, takes them from one that has.
+    A worker that has fewer, such as one that came new or was lost first, takes the rest from the
+    one that has most. Where two disagree, nobody knows who is right: from there all compute anew.
     """
     with contextlib.ExitStack() as stack:
         for job in jobs:
@@ -154,15 +155,29 @@ def align(jobs: tuple[Job, ...]) -> int:
 
 
 def _align(journals: list[Journal]) -> int:
-    kept = min((len(one.entries) for one in journals if one.entries), default=0)
-    source = next((one for one in journals if one.entries), None)
+    longest = max(journals, key=lambda one: len(one.entries))
+    _rewind_all(journals, min(_agreed(one, longest) for one in journals))
     for journal in journals:
-        if journal.entries:
-            journal.rewind(kept)
-    for journal in journals:
-        if source is not None and not journal.entries:
-            journal.adopt(source)
+        # One that has lost a state in the midst is of use up to there.
+        with contextlib.suppress(StateError):
+            journal.adopt(longest)
+    kept = min(len(one.entries) for one in journals)
+    _rewind_all(journals, kept)
     return kept
+
+
+def _agreed(journal: Journal, longest: Journal) -> int:
+    """How many states of the longest journal another one does not contradict."""
+    for ours, theirs in zip(journal.entries, longest.entries, strict=False):
+        if ours.state != theirs.state:
+            return ours.number
+    return len(longest.entries)
+
+
+def _rewind_all(journals: list[Journal], count: int) -> None:
+    for journal in journals:
+        if len(journal.entries) > count:
+            journal.rewind(count)
 
 
 def _run_once(

@@ -17,7 +17,7 @@ from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.order import Numbers, Order, share_of
 from trainyard.engine.pieces import Piece, piece_of
 from trainyard.engine.program import Program
-from trainyard.engine.state import WEIGHTS, State, Tensor
+from trainyard.engine.state import WEIGHTS, State, Tensor, check_form
 from trainyard.engine.stepping import Exchange, Stepper
 from trainyard.engine.variables import Reader, assign, check_rate, named_variables
 from trainyard.protocol.manifest import Manifest, Source
@@ -158,6 +158,7 @@ class Training:
         unfinished.replace(path)
 
     def _restore(self, state: State) -> Counters:
+        check_form(state, {**self._initial, **Counters().tensors()})
         counters = Counters.of(state)
         self._held = None
         self._check_counters(counters)
@@ -172,7 +173,7 @@ class Training:
         ended = counters.step * self._batch // self._order.trained
         has_rule = self.manifest.training.early_stopping is not None
         most = ended if has_rule else 0
-        if counters.waited > most or (not most and not math.isnan(counters.best)):
+        if not 0 <= counters.waited <= most or (not most and not math.isnan(counters.best)):
             raise StateError(
                 f"the state remembers {counters.waited} epochs without a gain over "
                 f"{counters.best}, after {ended} epochs"

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from trainyard.engine.errors import StateError
 from trainyard.engine.program import Network, Program
-from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor
+from trainyard.engine.state import OPTIMIZER, WEIGHTS, State, Tensor, check_form
 
 # What the manifest says once and no step changes, though it is a variable.
 _CONSTANT = ".learning_rate"
@@ -89,10 +89,11 @@ def check_rate(state: State, initial: Mapping[str, Tensor], steps: range) -> Non
     Or whoever begins with one is right in every later segment: those are computed from its states.
     `steps` are those that the optimiser may have taken.
     """
+    check_form(state, initial, OPTIMIZER)
     for name, tensor in initial.items():
-        found = state.tensors.get(name)
-        if found is None or not name.startswith(OPTIMIZER):
+        if not name.startswith(OPTIMIZER):
             continue
+        found = state.tensors[name]
         if name.endswith(_CONSTANT) and found.tobytes() != tensor.tobytes():
             raise StateError(f"{name} of the state is {found}, and the manifest says {tensor}")
         if name.endswith(_COUNTED) and int(found) not in steps:
@@ -103,4 +104,7 @@ def check_rate(state: State, initial: Mapping[str, Tensor], steps: range) -> Non
 
 
 def _told(steps: range) -> str:
-    return f"{steps.start}" if len(steps) == 1 else f"{steps.start} to {steps.stop - 1}"
+    # Not by its length, which Python can only tell of shorter ones than a forged count makes.
+    return (
+        f"{steps.start}" if steps.stop == steps.start + 1 else f"{steps.start} to {steps.stop - 1}"
+    )

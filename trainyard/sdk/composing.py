@@ -8,15 +8,21 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from trainyard.content.content import Content
 from trainyard.protocol.manifest import Manifest, Model
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.records import Records, records_of
 
-# So that two audits recompute a twenty-fifth of the work.
-_SEGMENTS = 50
+# So that two audits recompute a fiftieth of the work.
+SEGMENTS = 100
+# Where those would be of few steps, or their states would fill a disk: a twenty-fifth.
+_FEWER_SEGMENTS = 50
+_FEW_STEPS = 10
+_MOST_STATES_BYTES = 4 << 30
+# Of a parameter with two moments, as Adam keeps them.
+_PARAMETER_BYTES = 12
 _LONGEST = 1_000_000
 # Keras' own, of which no worker would hear, and what to do instead.
 _CALLBACKS = {
@@ -27,6 +33,21 @@ _CALLBACKS = {
     "SwapEMAWeights": "leave it out",
     "TerminateOnNaN": "leave it out; a run ends by itself where its loss is no number",
 }
+
+
+class RoundsWish(TypedDict, total=False):
+    """How workers of mode rounds meet: whatever `training.rounds` of a manifest says."""
+
+    # Of each worker between two meetings.
+    local_steps: int
+    # Whether a worker's own optimiser begins anew in each round, or goes on from its last one.
+    inner: Literal["fresh", "kept"]
+    # What they send each other, in whole or as fewer bits.
+    compression: Literal["none", "float16", "int8"]
+    # learning_rate and momentum of the step that merges what they found.
+    outer: dict[str, float]
+    # How many a round needs; half of them if left out.
+    quorum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +64,9 @@ class Shape:
     class_weight: dict[int, float] | None = None
     seed: int = 1
     threads: int = 1
+    # In mode rounds the same as `local_steps`.
     steps_per_segment: int | None = None
+    rounds: RoundsWish | None = None
 
     @property
     def chosen_mode(self) -> str:
@@ -68,6 +91,7 @@ def compose(
     section, training = model_of(model), training_of(model)
     _check_optimizer(model, fresh_optimizer)
     stopping = stopping_of(callbacks)
+    _check_rounds(shape)
     train = records_of(content, section.inputs, x, y, sample_weight)
     validation = _validation(content, section, validation_data, shape)
     document = _added(content, _Draft(section, training, shape, stopping), train, validation)
@@ -87,6 +111,7 @@ def compose_sections(
     sample_weight: Any = None,
 ) -> Manifest:
     """The same of a model that is a section already; training begins with fresh weights."""
+    _check_rounds(shape)
     train = records_of(content, model.inputs, x, y, sample_weight)
     validation = _validation(content, model, validation_data, shape)
     return Manifest.of(_added(content, _Draft(model, training, shape, None), train, validation))
@@ -131,7 +156,7 @@ class _Draft:
             training["class_weight"] = {str(one): float(weights[one]) for one in weights}
         length = shape.steps_per_segment or self._length(train["records"])
         if shape.chosen_mode == "rounds":
-            training["rounds"] = {"local_steps": length}
+            training["rounds"] = {"local_steps": length, **(shape.rounds or {})}
         else:
             training["steps_per_segment"] = length
         model = self.model.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -144,7 +169,10 @@ class _Draft:
         """
         shape = self.shape
         steps = shape.steps or -(-shape.epochs * records // max(1, shape.batch_size))
-        length = min(max(1, -(-steps // _SEGMENTS)), _LONGEST)
+        states = SEGMENTS * _PARAMETER_BYTES * self.model.parameters
+        is_long = steps >= SEGMENTS * _FEW_STEPS and states <= _MOST_STATES_BYTES
+        segments = SEGMENTS if is_long else _FEWER_SEGMENTS
+        length = min(max(1, -(-steps // segments)), _LONGEST)
         epoch, rest = divmod(records, max(1, shape.batch_size))
         if rest or shape.validation_split is not None:
             return length
@@ -157,16 +185,27 @@ def stopping_of(callbacks: Iterable[Any]) -> dict[str, Any] | None:
     """Early stopping as workers do it; other callbacks that would change training are refused."""
     found = None
     for one in callbacks:
-        kind = type(one).__name__
-        is_keras = type(one).__module__.startswith("keras.")
-        if is_keras and kind in _CALLBACKS:
-            raise RefusedError(
-                f"callbacks: {kind} works on a model that trains here, and this one trains on the "
-                f"market; {_CALLBACKS[kind]}"
-            )
-        if is_keras and kind == "EarlyStopping":
+        own = type(one).__name__
+        # Also of one that somebody derived from it.
+        kinds = [base.__name__ for base in type(one).__mro__ if _is_keras(base)]
+        for kind in kinds:
+            if kind in _CALLBACKS:
+                raise RefusedError(
+                    f"callbacks: {own} works on a model that trains here, and this one trains on "
+                    f"the market; {_CALLBACKS[kind]}"
+                )
+        if "EarlyStopping" in kinds:
+            if not _is_keras(type(one)):
+                raise RefusedError(
+                    f"callbacks: {own} stops in a way of its own, which no manifest says; give a "
+                    "keras.callbacks.EarlyStopping"
+                )
             found = _stopping(one)
     return found
+
+
+def _is_keras(kind: type) -> bool:
+    return kind.__module__.startswith("keras.")
 
 
 def _stopping(callback: Any) -> dict[str, Any]:
@@ -199,6 +238,22 @@ def _check_optimizer(model: Any, fresh: bool) -> None:
             f"the optimizer has taken {taken} steps, and a task begins with a fresh one, on the "
             "weights that the model has: say fresh_optimizer=True if that is what you want, or "
             "compile the model anew"
+        )
+
+
+def _check_rounds(shape: Shape) -> None:
+    if shape.rounds is None:
+        return
+    if shape.chosen_mode != "rounds":
+        raise RefusedError(
+            f"rounds: mode {shape.chosen_mode!r} has none; say mode='rounds' as well, or leave "
+            f"{' and '.join(shape.rounds)} out"
+        )
+    length = shape.rounds.get("local_steps")
+    if None not in (length, shape.steps_per_segment) and length != shape.steps_per_segment:
+        raise RefusedError(
+            f"rounds: local_steps are {length}, and steps_per_segment {shape.steps_per_segment}, "
+            "which in mode rounds is the same; give one of them"
         )
 
 

@@ -69,5 +69,9 @@ class DetachedError(TrainyardError):
         self.task, self.tasks = task, (task, *others)
 
 
+class NotPostedError(TrainyardError):
+    """Somebody went away before anything was posted. No money has moved."""
+
+
 class WrongReceiptError(PermanentError):
     """A file that is no receipt."""

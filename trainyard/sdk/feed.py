@@ -5,6 +5,7 @@ itself never comes from here.
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import urllib3
@@ -13,6 +14,7 @@ from trainyard.sdk.epochs import Point
 
 _TIMEOUT_S = 10.0
 _MOST_POINTS = 4_000
+_MOST_LINES = 1_000
 _MOST_BYTES = 32 << 20
 
 
@@ -46,9 +48,13 @@ class Feed:
             return []
         return [Point(slot, step, one) for (step, slot, _), one in sorted(values.items())]
 
-    def lines(self) -> list[dict[str, Any]]:
-        """New lines of the workers' logs, the oldest first."""
-        found = self._get(f"logs?after={self._last_line}&limit=1000")
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """New lines of the workers' logs, the oldest first, however many there are."""
+        while page := self._next_lines():
+            yield from page
+
+    def _next_lines(self) -> list[dict[str, Any]]:
+        found = self._get(f"logs?after={self._last_line}&limit={_MOST_LINES}")
         if found is None or not isinstance(found.get("items"), list):
             return []
         items = [one for one in found["items"] if isinstance(one, dict) and "id" in one]

@@ -11,11 +11,11 @@ from trainyard.engine.state import State
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import collect
-from trainyard.sdk.composing import Shape, compose
+from trainyard.sdk.composing import RoundsWish, Shape, compose
 from trainyard.sdk.concluding import conclusion
 from trainyard.sdk.epochs import Epochs
-from trainyard.sdk.errors import DetachedError, RefusedError
-from trainyard.sdk.following import Following, require_settled
+from trainyard.sdk.errors import DetachedError, RefusedError, TaskFailedError
+from trainyard.sdk.following import Following, require_settled, require_wanted
 from trainyard.sdk.histories import Calls, History
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_budget, offer_for, post
@@ -39,6 +39,8 @@ class Wishes(TypedDict, total=False):
     workers: int
     # "single", "sync", "rounds" or "async"; by the number of workers if left out.
     mode: str
+    # In mode rounds: {"local_steps": 50, "compression": "int8"} and more.
+    rounds: RoundsWish
     # "audit:2", "replicate:3" or "score:0.95".
     verify: str
     # The most that may be locked: "0.5 ETH", or wei.
@@ -59,7 +61,7 @@ class Wishes(TypedDict, total=False):
 
 _SHAPE = (
     *("epochs", "steps", "batch_size", "workers", "mode", "validation_split", "class_weight"),
-    *("seed", "threads", "steps_per_segment"),
+    *("seed", "threads", "steps_per_segment", "rounds"),
 )
 
 
@@ -97,6 +99,7 @@ def fit(
     market: Market, model: Any, x: Any, y: Any, wishes: Wishes, *, verbose: Verbose = "auto"
 ) -> History:
     offer = prepare(market, model, x, y, wishes)
+    require_wanted()
     try:
         number = post(market, offer)
     except KeyboardInterrupt as error:
@@ -186,6 +189,13 @@ def _follow(
             show.say(conclusion(number, following.book.tasks[number], run.result_cid))
     except KeyboardInterrupt:
         raise DetachedError(number) from None
+    except (DetachedError, TaskFailedError):
+        # They name the task themselves.
+        raise
+    except Exception as error:
+        # Of whatever kind it is: money is locked, and only we know for what.
+        error.add_note(f"task {number} is posted: trainyard.attach({number}) comes back to it")
+        raise
     finally:
         following.close()
     return history

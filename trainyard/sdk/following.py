@@ -17,7 +17,7 @@ from trainyard.protocol.market import TaskState
 from trainyard.protocol.moves import ENDED
 from trainyard.protocol.telling import sentence, task_of
 from trainyard.sdk.epochs import Point
-from trainyard.sdk.errors import DetachedError, TaskFailedError
+from trainyard.sdk.errors import DetachedError, NotPostedError, TaskFailedError
 from trainyard.sdk.feed import Feed
 from trainyard.sdk.market import Market
 
@@ -111,6 +111,16 @@ class Following:
         except RevertedError:
             # By the chain's clock it is not time yet, or somebody else did it.
             return
+
+
+def require_wanted(*posted: int) -> None:
+    """That nobody has gone away before something is posted; these tasks of its kind are."""
+    leaving = LEAVING.get()
+    if leaving is None or not leaving.is_set():
+        return
+    if posted:
+        raise DetachedError(*posted, predicts=True)
+    raise NotPostedError("whoever asked for it has gone: nothing is posted, and nothing was paid")
 
 
 def require_settled(number: int, task: Task) -> None:

@@ -96,7 +96,14 @@ def post(market: Market, offer: Offer) -> int:
     value = require_money(market, terms.escrow)
     market.put(offer.manifest.canonical)
     transaction = market.send("post", market.calls.post(terms, value=value))
-    return _number_in(market, transaction)
+    try:
+        return _number_in(market, transaction)
+    except Exception as error:
+        error.add_note(
+            f"the task is posted, by the transaction 0x{transaction.hex()}: 'trainyard tasks' "
+            "shows its number"
+        )
+        raise
 
 
 def require_money(market: Market, escrow: int) -> int:

@@ -30,7 +30,7 @@ from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import collect_from
 from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TaskFailedError
-from trainyard.sdk.following import require_settled
+from trainyard.sdk.following import require_settled, require_wanted
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_total, offer_in, post, require_money
 from trainyard.sdk.records import Array, Records, is_arrays, plain, unlabelled
@@ -91,7 +91,7 @@ def evaluate(
     """Loss and metrics, computed here from predictions that the market has verified."""
     asked, subject = _Asked.of(wishes), subject_of(market, given)
     loss, metrics = subject.measures()
-    with _opened(market, subject, x, y) as (records, found):
+    with _opened(market, subject, x, y, measures=True) as (records, found):
         targets = targets_of(market, x, y, found)
         _check_targets(subject, (loss, *metrics), targets, records.count)
         parts = _prepared(market, subject, records, asked)
@@ -171,7 +171,7 @@ def _counted(value: Any, name: str) -> int:
 
 @contextmanager
 def _opened(
-    market: Market, subject: Subject, x: Any, y: Any
+    market: Market, subject: Subject, x: Any, y: Any, *, measures: bool = False
 ) -> Iterator[tuple[Records, Array | None]]:
     """The records to predict for, and the targets that came with them."""
     inputs = subject.model.inputs
@@ -180,7 +180,7 @@ def _opened(
         yield unlabelled(market.content, inputs, x, target), None
         return
     with tempfile.TemporaryDirectory(prefix="trainyard-records-") as folder:
-        arrays, targets = spooled(inputs, x, Path(folder))
+        arrays, targets = spooled(inputs, x, Path(folder), measures=measures)
         yield unlabelled(market.content, inputs, arrays), targets
 
 
@@ -302,10 +302,11 @@ def _settled(
 
 
 def _posted(market: Market, part: _Part, before: Sequence[int], show: Show) -> int:
+    known = [one for one in before if one]
+    require_wanted(*known)
     try:
         number = post(market, part.offer)
     except (TrainyardError, KeyboardInterrupt) as error:
-        known = [one for one in before if one]
         if known:
             error.add_note(f"posted are {_told(known)}: trainyard.predictions waits for them")
         raise

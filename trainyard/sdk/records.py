@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -66,16 +67,16 @@ def records_of(
 ) -> Records:
     """What the user gave, whichever of the forms it is."""
     if isinstance(x, str):
-        return _stored(content, inputs, x, y)
+        return _stored(content, inputs, x, y, weight)
     if isinstance(x, NumpyIterable):
-        _need_no_targets(y, "a data set")
+        _need_nothing_else(y, weight, "a data set")
         return _dataset(inputs, x)
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not is_arrays(x):
-        _need_no_targets(y, "a generator of batches")
+        _need_nothing_else(y, weight, "a generator of batches")
         return _batched(inputs, [x[0]], lambda: (x[number] for number in range(len(x))))
     if hasattr(x, "__iter__") and hasattr(x, "__len__") and not is_arrays(x):
-        _need_no_targets(y, "a generator of batches")
-        return _batched(inputs, x, lambda: x)
+        _need_nothing_else(y, weight, "a generator of batches")
+        return _batched(inputs, *_looked_at(x))
     if isinstance(x, Iterator):
         raise RefusedError(
             "x is a generator without a length, of which nobody knows where it ends: make it a "
@@ -92,7 +93,7 @@ def unlabelled(
     `target` is a feature of stored records that is no input, where its name is known.
     """
     if isinstance(x, str):
-        return _stored(content, inputs, x, target, labelled=False)
+        return _stored(content, inputs, x, target, None, labelled=False)
     return _arrays(inputs, x, None, None, labelled=False)
 
 
@@ -207,9 +208,26 @@ def _free(name: str, taken: Iterable[str]) -> str:
 # Data sets and generators
 
 
-def _need_no_targets(y: Any, what: str) -> None:
+def _need_nothing_else(y: Any, weight: Any, what: str) -> None:
     if y is not None:
         raise RefusedError(f"y: {what} brings its targets along; leave y out")
+    if weight is not None:
+        raise RefusedError(
+            f"sample_weight: {what} brings its weights along; leave it out, and have each element "
+            "be (inputs, targets, weights)"
+        )
+
+
+def _looked_at(x: Iterable[Any]) -> tuple[Iterable[Any], Callable[[], Iterable[Any]]]:
+    """The first batch of an iterable, and all of them.
+
+    Some can be gone through but once: of those the first stays in front of the rest.
+    """
+    begun = iter(x)
+    if iter(x) is not begun:
+        return begun, lambda: x
+    first = list(islice(begun, 1))
+    return first, lambda: chain(first, begun)
 
 
 def _dataset(inputs: Sequence[Input], dataset: Any) -> Records:
@@ -287,12 +305,19 @@ def _row(inputs: Sequence[Input], element: Any, target: str, *, is_batch: bool) 
 
 
 def _stored(
-    content: Content, inputs: Sequence[Input], address: str, y: Any, *, labelled: bool = True
+    content: Content,
+    inputs: Sequence[Input],
+    address: str,
+    y: Any,
+    weight: Any,
+    *,
+    labelled: bool = True,
 ) -> Records:
-    """Records by their CID; `y` names the feature that is the target."""
+    """Records by their CID; `y` names the feature that is the target, `weight` the records' own."""
     path = ContentPath.parse(address)
-    if y is not None and not isinstance(y, str):
-        raise RefusedError("y: for data by its CID, the name of the feature that is the target")
+    for given, name, what in (("y", y, "is the target"), ("sample_weight", weight, "has them")):
+        if name is not None and not isinstance(name, str):
+            raise RefusedError(f"{given}: for data by its CID, the name of the feature that {what}")
     try:
         content.stat(path.child(INDEX_NAME))
         shards = open_shards(content, path)
@@ -301,15 +326,18 @@ def _stored(
     except NotFoundError:
         kind = "npz"
         features, count = _heads(content, path)
-    names = _named_inputs(inputs, features, y, labelled=labelled)
-    target = y if y is not None or not labelled else _only(features, names)
-    if target is not None and target not in features:
-        raise RefusedError(f"y: there is no feature {target!r} in {address}; {_known(features)}")
+    for given, name in (("y", y), ("sample_weight", weight)):
+        if name is not None and name not in features:
+            raise RefusedError(
+                f"{given}: there is no feature {name!r} in {address}; {_known(features)}"
+            )
+    names = _named_inputs(inputs, features, (y, weight), labelled=labelled)
+    target = y if y is not None or not labelled else _only(features, (*names, weight))
     root = str(path).removeprefix("/ipfs/").removeprefix("ipfs://")
     target = target if labelled else None
-    used = {name: features[name] for name in (*names, target) if name is not None}
+    used = {name: features[name] for name in (*names, target, weight) if name is not None}
     shown = used if kind == "npz" else features
-    return Records(kind, shown, names, target, None, count, lambda _: (root, count))
+    return Records(kind, shown, names, target, weight, count, lambda _: (root, count))
 
 
 def _heads(content: Content, path: ContentPath) -> tuple[dict[str, tuple[str, Any]], int]:
@@ -341,13 +369,18 @@ def _heads(content: Content, path: ContentPath) -> tuple[dict[str, tuple[str, An
 
 
 def _named_inputs(
-    inputs: Sequence[Input], features: Mapping[str, Any], target: str | None, *, labelled: bool
+    inputs: Sequence[Input],
+    features: Mapping[str, Any],
+    taken: tuple[str | None, str | None],
+    *,
+    labelled: bool,
 ) -> tuple[str, ...]:
+    """The features that are the model's inputs, where those `taken` are target and weight."""
     names = tuple(one.name for one in inputs)
     if all(name in features for name in names):
         return names
-    others = [name for name in features if name != target]
-    is_clear = target is not None or not labelled
+    others = [name for name in features if name not in taken]
+    is_clear = taken[0] is not None or not labelled
     if len(inputs) == 1 and is_clear and len(others) == 1:
         return (others[0],)
     raise RefusedError(
@@ -356,8 +389,8 @@ def _named_inputs(
     )
 
 
-def _only(features: Mapping[str, Any], inputs: Sequence[str]) -> str:
-    rest = [name for name in features if name not in inputs]
+def _only(features: Mapping[str, Any], taken: Sequence[str | None]) -> str:
+    rest = [name for name in features if name not in taken]
     if len(rest) != 1:
         raise RefusedError(f"y: which feature is the target? Give its name; {_known(features)}")
     return rest[0]

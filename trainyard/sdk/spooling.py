@@ -16,10 +16,13 @@ from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.records import INFINITE, Array, inputs_in, is_batch_of
 
 
-def spooled(inputs: Sequence[Input], x: Any, folder: Path) -> tuple[dict[str, Array], Array | None]:
+def spooled(
+    inputs: Sequence[Input], x: Any, folder: Path, *, measures: bool = False
+) -> tuple[dict[str, Array], Array | None]:
     """The inputs as arrays in `folder`, and the targets, where the elements have some.
 
-    In one pass: a data set that is shuffled has another order in the next one.
+    In one pass: a data set that is shuffled has another order in the next one. Who `measures` by
+    targets would need weights too, and is refused what has some; who predicts needs neither.
     """
     targets: list[Array] = []
     count, is_batch = 0, False
@@ -29,7 +32,7 @@ def spooled(inputs: Sequence[Input], x: Any, folder: Path) -> tuple[dict[str, Ar
             for number in range(len(inputs))
         ]
         for number, element in enumerate(_elements(x)):
-            given, target = _parted(element)
+            given, target = _parted(element, measures=measures)
             if number == 0:
                 is_batch = is_batch_of(inputs, [given])
             values = inputs_in(inputs, given, is_batch=is_batch)
@@ -51,12 +54,17 @@ def spooled(inputs: Sequence[Input], x: Any, folder: Path) -> tuple[dict[str, Ar
     return arrays, np.concatenate(targets) if is_batch else np.stack(targets)
 
 
-def _parted(element: Any) -> tuple[Any, Any]:
+def _parted(element: Any, *, measures: bool) -> tuple[Any, Any]:
     """Inputs and target: a tuple has both, as Keras takes it, and all else is inputs."""
     if not isinstance(element, tuple):
         return element, None
     if not 1 <= len(element) <= 3:
         raise RefusedError("x: each of its elements has to be inputs, or (inputs, targets)")
+    if measures and len(element) == 3:
+        raise RefusedError(
+            "x: its elements bring weights along, by which nothing is measured here: leave them "
+            "out, as dataset.map(lambda x, y, weight: (x, y)) does"
+        )
     return element[0], element[1] if len(element) > 1 else None
 
 

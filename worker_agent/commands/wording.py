@@ -65,4 +65,7 @@ def _training(training: dict[str, Any]) -> str:
         parts.append(f"about {span(training['left_s'])} left")
     if training["silent_slots"]:
         parts.append(f"nothing heard of slots {training['silent_slots']}")
+    if training["awaited_slots"]:
+        # Heard of, and not where the others are.
+        parts.append(f"held up by slots {training['awaited_slots']}")
     return ", ".join(parts)

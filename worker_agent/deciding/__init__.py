@@ -1,10 +1,11 @@
 """What to do next, decided from what is known and nothing else: no clock, no chain, no disk."""
 
-from worker_agent.actions import Action, Send
+from worker_agent.actions import Action, MakeCard, Send
 from worker_agent.deciding.accusing import for_fraud
 from worker_agent.deciding.forgetting import for_past
 from worker_agent.deciding.membership import for_membership
 from worker_agent.deciding.offers import for_offers
+from worker_agent.deciding.payout import for_payout
 from worker_agent.deciding.readiness import for_readiness
 from worker_agent.deciding.seats import for_seats
 from worker_agent.deciding.slots import for_slots
@@ -29,12 +30,18 @@ def decide(situation: Situation) -> list[Action]:
         actions += for_fraud(situation, number, task)
         actions += for_upkeep(situation, number, task)
         actions += for_readiness(situation, number, task)
-    # One thing at a time is paid for out of the purse, or two would count on the same money.
-    for more in (for_membership, for_offers):
-        if not any(isinstance(action, Send) and action.call.value for action in actions):
+    # One thing at a time is paid for, or two would count on the same money; and only what nothing
+    # else counts on is taken home.
+    for more in (for_membership, for_offers, for_payout):
+        if not any(map(_puts_down, actions)):
             actions += more(situation)
     actions += for_past(situation)
     return [action for action in actions if not _is_vain(action, situation.now)]
+
+
+def _puts_down(action: Action) -> bool:
+    # Who makes its card joins next.
+    return isinstance(action, MakeCard) or (isinstance(action, Send) and action.stakes)
 
 
 def _is_vain(action: Action, now: int) -> bool:

@@ -3,6 +3,7 @@
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import OWN_PANEL, TaskState
 from worker_agent.actions import Action, LookBehind, Send
+from worker_agent.deciding.fees import spare
 from worker_agent.situation import Situation
 
 
@@ -41,12 +42,12 @@ def _challenge(s: Situation, number: int, task: Task) -> list[Action]:
     if not is_ours or wrong.segment in task.disputes:
         return []
     missing = s.book.params[task.params_id].seat_bond - s.credit
-    if missing > s.purse:
+    if missing > spare(s):
         return []
     if missing > 0:
         call = s.calls.deposit(missing, value=missing)
         key = f"{number}/accuse/deposit/{wrong.segment}"
-        return [Send(key, call, task.deadline, adds_up=True)]
+        return [Send(key, call, task.deadline, adds_up=True, stakes=True)]
     state, proof = wrong.trace.after(wrong.segment), wrong.trace.proof_after(wrong.segment)
     call = s.calls.challenge(number, wrong.segment, claim, state, proof)
-    return [Send(f"{number}/challenge/{wrong.segment}", call, task.deadline)]
+    return [Send(f"{number}/challenge/{wrong.segment}", call, task.deadline, stakes=True)]

@@ -1,8 +1,9 @@
-"""Being known to the market: registered, bonded for duties, and paid out."""
+"""Being known to the market: registered, and bonded for duties."""
 
 from trainyard.protocol.ledger.book import Worker
 from worker_agent.actions import Action, Send
-from worker_agent.situation import ENDED, Situation, slots_of
+from worker_agent.deciding.fees import spare
+from worker_agent.situation import Situation
 
 # The largest fee that the market can store: nobody is drawn for as much.
 NEVER_WEI = 2**96 - 1
@@ -15,8 +16,8 @@ def for_membership(s: Situation) -> list[Action]:
         return [] if s.is_paused else _register(s, known)
     if known.env_class != s.env_class:
         # This machine has changed: what it computes is no answer of that class any more.
-        return [*_profile(s, known), *_duty(s, known), *_pay_out(s)]
-    return [*_profile(s, known), *_bond(s, known), *_duty(s, known), *_pay_out(s)]
+        return [*_profile(s, known), *_duty(s, known)]
+    return [*_profile(s, known), *_bond(s, known), *_duty(s, known)]
 
 
 def _profile(s: Situation, known: Worker) -> list[Action]:
@@ -34,11 +35,11 @@ def _register(s: Situation, known: Worker | None) -> list[Action]:
         # It has retired, and has to take its bond back first.
         return []
     value = max(0, bond - s.credit)
-    if value > s.purse:
+    if value > spare(s):
         # Without a bond it may still train.
         bond = value = 0
     call = s.calls.register(s.profile, s.env_class, bond, value=value)
-    return [Send(_anew(s, f"register/{s.env_class.hex()}/{bond}"), call)]
+    return [Send(_anew(s, f"register/{s.env_class.hex()}/{bond}"), call, stakes=bond > 0)]
 
 
 def _bond(s: Situation, known: Worker) -> list[Action]:
@@ -46,10 +47,10 @@ def _bond(s: Situation, known: Worker) -> list[Action]:
     value = max(0, missing - s.credit)
     # What was lost of a bond, be it all, is not put down again: the operator should look first.
     has_lost = s.me in s.book.accounts and s.book.accounts[s.me].audits_wrong > 0
-    if missing <= 0 or known.bond or has_lost or value > s.purse or s.is_paused:
+    if missing <= 0 or known.bond or has_lost or value > spare(s) or s.is_paused:
         return []
     call = s.calls.add_bond(missing, value=value)
-    return [Send(_anew(s, f"bond/{known.bond}"), call, adds_up=True)]
+    return [Send(_anew(s, f"bond/{known.bond}"), call, adds_up=True, stakes=True)]
 
 
 def _anew(s: Situation, key: str) -> str:
@@ -66,17 +67,3 @@ def _duty(s: Situation, known: Worker) -> list[Action]:
         return []
     key = f"duty/{known.since}/" + "-".join(map(str, wanted))
     return [Send(key, s.calls.set_duty(*wanted))]
-
-
-def _pay_out(s: Situation) -> list[Action]:
-    """Take earnings home once no task is under way, whose stake they might be."""
-    credit = s.credit
-    is_busy = any(slots_of(task, s.me) for task in s.book.tasks.values() if task.state not in ENDED)
-    if s.payout is None or credit <= 0 or is_busy:
-        return []
-    account = s.book.accounts[s.me]
-    done = account.settled, account.failed, account.audits_right, account.audits_wrong
-    # Also those that left no record, such as cancelled ones, so that no two are taken for one.
-    joined = sum(any(slot.worker == s.me for slot in task.slots) for task in s.book.tasks.values())
-    key = "withdraw/" + "-".join(map(str, (*done, joined, credit)))
-    return [Send(key, s.calls.withdraw(s.payout, credit))]

@@ -7,12 +7,20 @@ from trainyard.protocol.gas import gas_of
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import Policy, TaskState
 from worker_agent.actions import Action, Fetch, MakeCard, Send
+from worker_agent.deciding.fees import fees_of, left_of
 from worker_agent.progress import Fetched
-from worker_agent.situation import ENDED, Situation, slots_of
+from worker_agent.situation import Situation, slots_of, taken
 
 # Tasks that are here and could be joined, before no more are fetched.
 _AHEAD = 2
 _HOUR_S, _JOULES_A_KWH = 3600, 3_600_000
+
+
+UNSERVED = (
+    "nobody could fetch what we train, and the stake would be lost: our store is served nowhere, "
+    "and a relay carries only what workers say to each other"
+)
+SERVE = "set listen, advertise and boards in [content], or keep content in a Kubo node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,15 @@ def for_offers(s: Situation) -> list[Action]:
     """Join what is best paid, as far as there is room for it."""
     if s.is_crowded:
         return []
-    taken = [one for one in s.book.tasks.items() if _is_ours(s, one[1])]
-    room = s.policy.concurrency - len(taken)
+    # Once for all of them: there may be many.
+    ours, left = set(taken(s)), left_of(s)
+    room = s.policy.concurrency - len(ours)
     offers = [number for number, task in s.book.tasks.items() if _is_vacant(task)]
     fetching = list[Action]()
     joining = list[tuple[float, Action]]()
     for number in sorted(offers, key=lambda number: _preference(s, number)):
         task = s.book.tasks[number]
-        if _is_ours(s, task) or first_reason(s, number) is not None:
+        if number in ours or _against(s, number, task, left):
             continue
         fetched = s.of(number).fetched
         if fetched is None:
@@ -45,7 +54,9 @@ def for_offers(s: Situation) -> list[Action]:
         joining.append((-pay, _join(s, number, task)))
     joining.sort(key=lambda one: one[0])
     ahead = max(0, _AHEAD - len(joining))
-    return [*fetching[:ahead], *(action for _, action in joining[: min(max(room, 0), 1)])]
+    # What another one takes with it is known when it is mined.
+    most = 0 if s.is_paying else min(max(room, 0), 1)
+    return [*fetching[:ahead], *(action for _, action in joining[:most])]
 
 
 def why_not(s: Situation, number: int) -> list[Reason]:
@@ -53,24 +64,21 @@ def why_not(s: Situation, number: int) -> list[Reason]:
     task = s.book.tasks.get(number)
     if task is None:
         return [Reason(f"there is no task {number}", "name one that the market has")]
-    if _is_ours(s, task):
+    if number in s.joining:
+        return [Reason("our joining it is under way", "nothing: wait until it is mined")]
+    if number in taken(s):
         return [Reason("we are in it", "nothing: see 'trainyard worker tasks'")]
-    found = _against(s, number, task)
+    found = _against(s, number, task, left_of(s))
     # What is passed over is not fetched either.
     return [*found, *_about_room(s), *([] if found else _about_fetching(s, number))]
 
 
-def first_reason(s: Situation, number: int) -> Reason | None:
+def _against(s: Situation, number: int, task: Task, left: int) -> list[Reason]:
     """What speaks against a task itself; that there is no room for it passes."""
-    found = _against(s, number, s.book.tasks[number])
-    return found[0] if found else None
-
-
-def _against(s: Situation, number: int, task: Task) -> list[Reason]:
     found = [
         *_about_us(s, task),
         *_about_terms(s, task),
-        *_about_money(s, task),
+        *_about_money(s, task, left),
     ]
     progress = s.of(number)
     if progress.refused is not None:
@@ -97,7 +105,7 @@ def is_computing(s: Situation, number: int) -> bool:
     """Whether a task that we are in runs, and has no result here yet."""
     task = s.book.tasks[number]
     is_running = task.state is TaskState.RUNNING
-    return is_running and _is_ours(s, task) and s.of(number).claim is None
+    return is_running and bool(slots_of(task, s.me)) and s.of(number).claim is None
 
 
 def _preference(s: Situation, number: int) -> tuple[int, int]:
@@ -111,10 +119,6 @@ def _preference(s: Situation, number: int) -> tuple[int, int]:
         return -task.joined.bit_count(), number
     lot = sha256(f"{s.me}/{number}".encode()).digest()
     return 1, int.from_bytes(lot[:8])
-
-
-def _is_ours(s: Situation, task: Task) -> bool:
-    return task.state not in ENDED and bool(slots_of(task, s.me))
 
 
 def _is_vacant(task: Task) -> bool:
@@ -133,7 +137,7 @@ def _join(s: Situation, number: int, task: Task) -> Action:
     call = s.calls.join(number, card, value=value)
     by = task.deadline if task.state is TaskState.OPEN else None
     # By what nobody else can change: a second join would wait for its stake, and all behind it.
-    return Send(f"{number}/join/{card.hex()}", call, by)
+    return Send(f"{number}/join/{card.hex()}", call, by, stakes=True)
 
 
 def _about_us(s: Situation, task: Task) -> list[Reason]:
@@ -143,6 +147,8 @@ def _about_us(s: Situation, task: Task) -> list[Reason]:
         found.append(Reason("the agent drains, and will end", "run 'trainyard worker resume'"))
     elif s.is_paused:
         found.append(Reason("the agent is paused", "run 'trainyard worker resume'"))
+    if not s.is_served:
+        found.append(Reason(UNSERVED, SERVE))
     if not _is_vacant(task):
         found.append(Reason("all its slots are taken or it is over", "nothing: take another"))
     if task.requester == s.me:
@@ -203,24 +209,26 @@ def _about_room(s: Situation) -> list[Reason]:
     if s.is_crowded:
         why = "other agents of this machine have their turn"
         return [Reason(why, "a larger policy.turns, or wait")]
-    taken = [str(number) for number, task in s.book.tasks.items() if _is_ours(s, task)]
-    if not taken or len(taken) < s.policy.concurrency:
+    ours = list(map(str, taken(s)))
+    if not ours or len(ours) < s.policy.concurrency:
         return []
-    why = f"we work on as many tasks as policy.concurrency allows: {', '.join(taken)}"
-    return [Reason(why, f"concurrency = {len(taken) + 1}, or wait until one is over")]
+    why = f"we work on as many tasks as policy.concurrency allows: {', '.join(ours)}"
+    return [Reason(why, f"concurrency = {len(ours) + 1}, or wait until one is over")]
 
 
-def _about_money(s: Situation, task: Task) -> list[Reason]:
+def _about_money(s: Situation, task: Task, left: int) -> list[Reason]:
     most, stake, found = s.policy.max_stake, task.terms.stake, []
     if most is not None and stake > most:
         found.append(
             Reason(f"its stake is {stake} wei, and at most {most} are risked", f"max_stake={stake}")
         )
-    missing = stake - s.credit - s.purse
-    if missing > 0:
-        found.append(
-            Reason(f"its stake is {stake} wei, and {missing} of that are missing", "add funds")
-        )
+    value, fees = max(0, stake - s.credit), fees_of(s, task.terms)
+    lacking = value + fees - left
+    if lacking > 0:
+        # Whoever cannot pay for its answer loses the stake.
+        asked = f"its stake is {stake} wei" + (f", its fees may come to {fees}" if fees else "")
+        why = f"{asked}, and {lacking} of that are missing"
+        found.append(Reason(why, f"add funds: send {lacking} wei to {s.me}"))
     return found
 
 

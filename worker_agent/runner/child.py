@@ -22,7 +22,11 @@ _NONSENSE = "the worker said what no worker says"
 
 
 class LostPeerError(TransientError):
-    """The worker ended since another one was gone, or was itself ended from outside."""
+    """The worker ended, since another one was gone or for no reason that it could name."""
+
+
+class LostWorkerError(LostPeerError):
+    """The worker was ended, and did not say that another one was gone."""
 
 
 class WorkerFailedError(PermanentError):
@@ -83,7 +87,7 @@ def _judge(process: Confined, status: int, failed: Failed | None, said: str) -> 
         raise WorkerFailedError(failed.reason)
     if status == EXIT_LOST_PEER or failed is not None:
         raise LostPeerError("" if failed is None else failed.reason)
-    raise LostPeerError(f"the worker ended with status {status}" + (f": {said}" if said else ""))
+    raise LostWorkerError(f"the worker ended with status {status}" + (f": {said}" if said else ""))
 
 
 async def _follow(process: Confined, hear: Callable[[Event], None]) -> Failed | None:

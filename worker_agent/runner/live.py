@@ -43,6 +43,8 @@ class Live:
     tested: dict[str, float] = field(default_factory=dict)
     # Since when nothing was heard of a peer; shown as how long ago that is, for clocks go wrong.
     silent: dict[int, float] = field(default_factory=dict)
+    # Since when a peer began anew again and again, which is as good as silence.
+    restless: dict[int, float] = field(default_factory=dict)
     _written_at: float = 0.0
 
     def take(self, event: Event) -> None:
@@ -82,11 +84,13 @@ class Live:
         document = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__
-            if not name.startswith("_") and name not in ("shelf", "reach")
+            if not name.startswith("_") and name not in ("shelf", "reach", "restless")
         }
         now_s = time.monotonic()
-        silent = {slot: now_s - since for slot, since in self.silent.items()}
-        self.shelf.write({**document, "silent": silent, "at": time.time()}, LIVE)
+        since = self.restless | self.silent
+        silent = {slot: now_s - at for slot, at in since.items()}
+        named = {"silent": silent, "restless": sorted(self.restless.keys() - self.silent.keys())}
+        self.shelf.write({**document, **named, "at": time.time()}, LIVE)
 
     def _take_state(self, event: Finished) -> None:
         entry = event.entry
@@ -99,7 +103,12 @@ class Live:
             self.loss = entry.trained.loss
             tried = {name: one for name, one in self.metrics.items() if name.startswith("val_")}
             self.metrics = tried | entry.trained.metrics
-            self._show(entry.step, {"loss": entry.trained.loss, **entry.trained.metrics})
+            shown = {"loss": entry.trained.loss, **entry.trained.metrics}
+            if entry.train_s:
+                # Of a whole segment: that of a single step may have compiling in it.
+                self.examples_per_s = entry.trained.examples / entry.train_s
+                shown["examples_per_s"] = self.examples_per_s
+            self._show(entry.step, shown)
         self._take_tried(entry.validated)
 
     def _take_tried(self, validated: Iterable[Validated]) -> None:

@@ -27,14 +27,13 @@ from worker_agent.peers.errors import PeerError
 from worker_agent.peers.identity import own_identity
 from worker_agent.peers.inner import Config, sync_ports
 from worker_agent.peers.plane import PeerPlane
-from worker_agent.runner.child import LostPeerError, Worker
+from worker_agent.runner.child import LostPeerError, LostWorkerError, Worker
 from worker_agent.runner.live import WAITING
+from worker_agent.runner.losing import Losses
 from worker_agent.runner.task import SOCKETS, Task
 
 _POLL_S = 0.25
 _ASK_S = 5.0
-# Begun anew so often without a new state between, it is not bad luck.
-_MOST_LOSSES = 20
 _CONFIG = "peers.json"
 
 
@@ -64,6 +63,14 @@ class Standing(BaseModel):
         return self.phase == "waiting" or self.met.get(slot) == name
 
 
+class _UnfitSourceError(LostPeerError):
+    """A peer from which states were to be taken, and that sent none or others."""
+
+    def __init__(self, slot: int, why: str) -> None:
+        super().__init__(f"worker {slot}: {why}")
+        self.slot = slot
+
+
 async def run_sync(task: Task) -> None:
     await _SyncRun(task).run()
 
@@ -81,6 +88,11 @@ class _SyncRun:
         self._met: dict[int, str] = {}
         self._kept = self._count()
         self._heard: dict[int, Standing] = {}
+        self._losses = Losses()
+
+    @property
+    def _others(self) -> list[int]:
+        return [slot for slot in range(self._task.workers) if slot != self._slot]
 
     async def run(self) -> None:
         task = self._task
@@ -121,7 +133,7 @@ class _SyncRun:
         await asyncio.Event().wait()
 
     async def _compute(self, plane: PeerPlane, config: Path) -> None:
-        losses, known = 0, -1
+        losses = 0
         while not self._task.has_ended:
             began = time.monotonic()
             self._wait_anew()
@@ -134,18 +146,32 @@ class _SyncRun:
                 await self._train(plane, config)
                 break
             except (LostPeerError, PeerError) as error:
-                losses = losses + 1 if self._count() == known else 1
-                known = self._count()
-                structlog.get_logger().warning("begin anew", reason=str(error), losses=losses)
-                if losses >= _MOST_LOSSES:
+                blamed = self._restless() | (
+                    {error.slot} if isinstance(error, _UnfitSourceError) else set()
+                )
+                is_own = isinstance(error, LostWorkerError)
+                losses = self._losses.note(self._count(), blamed, is_own=is_own)
+                structlog.get_logger().warning(
+                    "begin anew", reason=str(error), losses=losses, slots=sorted(blamed)
+                )
+                if self._losses.is_hopeless:
                     raise PermanentError(
-                        f"workers were lost {losses} times without a state between: {error}"
+                        f"the worker was lost {self._losses.own} times without a state between, "
+                        f"while the others were there: {error}"
                     ) from error
                 # At once when the others moved on; a little later when something is broken here.
                 await asyncio.sleep(min(0.25 * losses, 5.0))
         self._phase = "ended"
         self._kept = self._count()
         self._task.end()
+
+    def _restless(self) -> set[int]:
+        """Those with whom this generation began, and who are not in it any more."""
+        return {
+            slot
+            for slot in self._others
+            if not _is_with(self._heard.get(slot), self._generation, self._met.get(slot))
+        }
 
     def _wait_anew(self) -> None:
         self._phase, self._kept, self._met = "waiting", self._count(), {}
@@ -155,6 +181,7 @@ class _SyncRun:
 
     async def _gather(self, plane: PeerPlane) -> bool:
         """Wait until all wait in this generation, at the same state; or take all from who ended."""
+        since = time.monotonic()
         while True:
             ended = next((s for s, one in self._heard.items() if self._has_all(one)), None)
             if ended is not None and await self._take_all(plane, ended):
@@ -168,7 +195,10 @@ class _SyncRun:
                 for slot, one in self._heard.items()
                 if one.generation == self._generation and one.waits_for(self._slot, self._name)
             }
-            if len(here) == self._task.workers - 1:
+            # The market is to ask who keeps the others waiting, as if it were silent.
+            absent = [slot for slot in self._others if slot not in here]
+            self._task.live.restless = dict.fromkeys(absent, since) | self._losses.restless
+            if not absent:
                 self._met = here
                 await self._align(plane)
                 return False
@@ -183,8 +213,17 @@ class _SyncRun:
             return
         kept = min(counts.values())
         if not self._kept:
-            source = min(counts)
-            await self._adopt(plane, source, kept)
+            believed = [one for one in counts if self._heard[one].name not in self._liars]
+            source = min(believed or counts)
+            name = self._heard[source].name
+            try:
+                await self._adopt(plane, source, kept)
+            except PeerError as error:
+                raise _UnfitSourceError(source, str(error)) from error
+            except PermanentError as error:
+                # What it sends is its failure, and not ours.
+                self._liars.add(name)
+                raise _UnfitSourceError(source, str(error)) from error
             return
         with self._journal() as journal:
             if len(journal.entries) > kept:
@@ -264,8 +303,9 @@ class _SyncRun:
                 ]:
                     self._heard.pop(slot, None)
                     self._task.live.silent.pop(slot, None)
-            others = [slot for slot in range(self._task.workers) if slot != self._slot]
-            await asyncio.gather(*(self._hear(plane, slot) for slot in others))
+                    self._task.live.restless.pop(slot, None)
+                    self._losses.leave(slot)
+            await asyncio.gather(*(self._hear(plane, slot) for slot in self._others))
             self._task.live.write()
             await asyncio.sleep(_POLL_S)
 
@@ -312,6 +352,11 @@ class _SyncRun:
             return len(Journal.read(self._task.run).entries)
         except TrainyardError:
             return 0
+
+
+def _is_with(said: Standing | None, generation: int, name: str | None) -> bool:
+    """Whether a peer is where it was when all began together."""
+    return said is not None and (said.generation, said.name) == (generation, name)
 
 
 def _entry_of(data: bytes) -> Entry:

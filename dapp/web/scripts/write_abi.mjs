@@ -7,6 +7,7 @@ const CALLS = [
   "cancel",
   "challenge",
   "challengeUnserved",
+  "deposit",
   "draw",
   "drawReferees",
   "evict",

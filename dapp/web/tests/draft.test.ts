@@ -4,6 +4,7 @@ import {
   clearDraft,
   defaultTraining,
   draftFromManifest,
+  forgetDraft,
   isEmpty,
   loadDraft,
   manifestOf,
@@ -52,6 +53,8 @@ const preview: DataPreview = {
   bytes: 4000,
   notes: [],
   classes: 3,
+  predictable: [],
+  predicted: null,
 };
 
 describe("a draft", () => {
@@ -142,6 +145,16 @@ describe("a draft", () => {
   });
 });
 
+it("a draft that was posted is let go of, and another one is not", () => {
+  const storage = new Memory();
+  const draft = newDraft();
+  saveDraft(storage, draft);
+  forgetDraft(storage, "another");
+  expect(loadDraft(storage).id).toBe(draft.id);
+  forgetDraft(storage, draft.id);
+  expect(loadDraft(storage).id).not.toBe(draft.id);
+});
+
 describe("a table", () => {
   it.each([
     ["a,b,kind", ["a", "b", "kind"]],
@@ -159,6 +172,15 @@ describe("a table", () => {
       columns: table.columns,
     });
     expect(withData(newDraft(), { ...table, target: "a" }, preview).data?.target).toBe("a");
+  });
+
+  it("that came by its CID has the columns that the server found in it", () => {
+    const found = { ...preview, target: "label", predictable: ["a", "b", "kind"], predicted: "kind" };
+    const byCid = { name: "bafy", testPercent: 10 };
+    expect(withData(newDraft(), byCid, found).data).toMatchObject({
+      target: "kind",
+      columns: ["a", "b", "kind"],
+    });
   });
 });
 

@@ -5,6 +5,7 @@ import {
   formatBytes,
   formatCountdown,
   formatDuration,
+  formatElapsed,
   formatMoment,
   formatPercent,
   parseAmount,
@@ -68,6 +69,16 @@ describe("times", () => {
     [90_000, "1 d 1 h"],
   ])("shows %s seconds as %s", (seconds, text) => {
     expect(formatDuration(seconds)).toBe(text);
+  });
+
+  it.each([
+    [0, "0.0 s"],
+    [0.004, "under 0.1 s"],
+    [0.31, "0.3 s"],
+    [9.94, "9.9 s"],
+    [75, "1 min 15 s"],
+  ])("shows that something took %s seconds as %s", (seconds, text) => {
+    expect(formatElapsed(seconds)).toBe(text);
   });
 
   it.each([

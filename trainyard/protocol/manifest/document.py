@@ -88,7 +88,9 @@ class Manifest(Strict):
         else:
             steps = -(-(training.until.epochs or 0) * kept // training.batch)
         length = (kept, held_out, training.batch, steps, training.steps_per_segment)
-        return RoundsPlan(*length, training.workers) if training.rounds else Plan(*length)
+        if training.rounds is None:
+            return Plan(*length)
+        return RoundsPlan(*length, training.workers, training.rounds.inner == "kept")
 
     @property
     def evaluation_batch(self) -> int:

@@ -91,6 +91,8 @@ class RoundsPlan(Plan):
     """
 
     workers: int
+    # Whether a part goes on from what its worker kept, and not from the global state alone.
+    goes_on: bool = True
 
     @property
     def rounds(self) -> int:
@@ -125,12 +127,15 @@ class RoundsPlan(Plan):
     def inputs_of(self, segment: int, absent: Container[int] = ()) -> tuple[int, ...]:
         """A merge has the global state and all parts of its round.
 
-        A part has the global state, and what its worker kept of the last round that it was in.
+        A part has the global state and, if it goes on from that, what its worker kept of the last
+        round that it was in.
         """
         part = self.part(segment)
         before = self.before(part.round)
         if isinstance(part, Merge):
             return before, *range(before + 1, before + 1 + self.workers)
+        if not self.goes_on:
+            return (before,)
         own = range(segment - self.workers, 0, -self.workers - 1)
         return before, *islice((number for number in own if number not in absent), 1)
 

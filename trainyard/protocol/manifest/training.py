@@ -65,6 +65,9 @@ class Outer(Strict):
 
 class Rounds(Strict):
     local_steps: Annotated[int, Field(ge=1, le=1_000_000)]
+    # Whether a worker's own optimiser goes on from where it was in its last round, or begins anew.
+    # What it keeps all others have to have as well: of Adam, twice the weights in each round.
+    inner: Literal["fresh", "kept"] = "fresh"
     outer: Outer = Outer()
     compression: Literal["none", "float16", "int8"] = "none"
     # How many workers a round needs, at least: else whoever leads could do without all others.

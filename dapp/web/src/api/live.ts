@@ -50,13 +50,18 @@ export function useLive(topics: readonly string[], take: (event: LiveEvent) => v
     if (!enabled) return;
     let source: EventSource | null = null;
     let retry: ReturnType<typeof setTimeout> | undefined;
-    const open = () => {
+    const open = (isAgain = false) => {
       source = new EventSource(address);
-      source.onopen = () => setLine("open");
+      source.onopen = () => {
+        setLine("open");
+        // A new line does not know where the old one was: what happened meanwhile is asked for.
+        if (isAgain) onEvent({ name: "reset", data: {} });
+        isAgain = false;
+      };
       source.onerror = () => {
         setLine("broken");
         // A refused line is not tried again by the browser.
-        if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, 3000);
+        if (source?.readyState === EventSource.CLOSED) retry = setTimeout(() => open(true), 3000);
       };
       for (const name of NAMES) {
         source.addEventListener(name, (event) => {

@@ -146,6 +146,8 @@ export interface DataPreview {
   bytes: number;
   notes: string[];
   classes: number | null;
+  predictable: string[];
+  predicted: string | null;
 }
 
 /** How surely audits find cheating. */
@@ -457,6 +459,7 @@ export interface Preflight {
   ok: boolean;
   checks: Check[];
   at_most_wei: Wei;
+  likely_wei: Wei;
   sentence: string;
   refundable_from: number;
   seconds_per_step: number | null;
@@ -513,7 +516,6 @@ export interface Quote {
   market_high_wei: Wei | null;
   detection: Detection[];
   honest_stake_wei: Wei;
-  estimated_train_s: number | null;
   workers_free: number;
   auditors_free: number;
   warnings: string[];

@@ -106,6 +106,11 @@ export function clearDraft(storage: TextStore): void {
   storage.removeItem(KEY);
 }
 
+/** Let go of a draft, if it is still the one that is kept. */
+export function forgetDraft(storage: TextStore, id: string): void {
+  if (loadDraft(storage).id === id) clearDraft(storage);
+}
+
 export function isEmpty(draft: Draft): boolean {
   return !draft.model && !draft.data;
 }
@@ -158,7 +163,7 @@ export interface DataChoice {
 }
 
 export function withData(draft: Draft, choice: DataChoice, preview: DataPreview): Draft {
-  const table = choice.columns ?? [];
+  const table = preview.predictable.length ? preview.predictable : (choice.columns ?? []);
   const data: DraftData = {
     name: choice.name,
     source: preview.source_cid,
@@ -166,7 +171,7 @@ export function withData(draft: Draft, choice: DataChoice, preview: DataPreview)
     test: preview.test,
     records: Number(preview.train?.records ?? preview.records),
     classes: preview.classes,
-    target: choice.target ?? table.at(-1) ?? preview.target,
+    target: choice.target ?? preview.predicted ?? table.at(-1) ?? preview.target,
     testPercent: choice.testPercent,
     columns: table.length ? table : preview.columns.map((column) => column.name),
     notes: preview.notes,

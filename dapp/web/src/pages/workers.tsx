@@ -94,7 +94,7 @@ function Board() {
         <Empty icon="chip" title={rested ? "No worker fits" : "No worker has registered yet"}>
           <p>
             {rested
-              ? "Search for a part of the address."
+              ? "Search for the beginning of an address or of a class."
               : "Be the first: three commands start an agent on your machine."}
           </p>
         </Empty>

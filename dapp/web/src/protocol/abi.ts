@@ -6,6 +6,7 @@ export const marketAbi = [
   {"type":"function","name":"cancel","inputs":[{"name":"id","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"challenge","inputs":[{"name":"id","type":"uint256"},{"name":"segment","type":"uint32"},{"name":"claim","type":"tuple","components":[{"name":"result","type":"bytes32"},{"name":"root","type":"bytes32"},{"name":"shares","type":"bytes32"}]},{"name":"state","type":"bytes32"},{"name":"proof","type":"bytes32[]"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"challengeUnserved","inputs":[{"name":"id","type":"uint256"},{"name":"segment","type":"uint32"}],"outputs":[],"stateMutability":"nonpayable"},
+  {"type":"function","name":"deposit","inputs":[{"name":"amount","type":"uint256"}],"outputs":[],"stateMutability":"payable"},
   {"type":"function","name":"draw","inputs":[{"name":"id","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"drawReferees","inputs":[{"name":"id","type":"uint256"},{"name":"segment","type":"uint32"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"evict","inputs":[{"name":"id","type":"uint256"},{"name":"slot","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},

@@ -60,6 +60,12 @@ export function formatDuration(seconds: number): string {
   return hours ? `${Math.floor(s / 86_400)} d ${hours} h` : `${Math.floor(s / 86_400)} d`;
 }
 
+/** How long something took: short times to a tenth, for "0 s" would say that it took none. */
+export function formatElapsed(seconds: number): string {
+  if (seconds >= 10) return formatDuration(seconds);
+  return seconds > 0 && seconds < 0.05 ? "under 0.1 s" : `${Math.max(0, seconds).toFixed(1)} s`;
+}
+
 /** A countdown: "4:05", "1:02:03". */
 export function formatCountdown(seconds: number): string {
   const s = Math.max(0, Math.ceil(seconds));

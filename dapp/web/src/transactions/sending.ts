@@ -1,8 +1,8 @@
 /** Sending: tried first without a wallet, then signed, then followed. */
 
 import { useCallback, useState } from "react";
-import { encodeFunctionData, type Hex } from "viem";
-import { call, estimateGas, sendTransaction } from "viem/actions";
+import { type Client, encodeFunctionData, type Hex } from "viem";
+import { call, estimateGas, sendTransaction, waitForTransactionReceipt } from "viem/actions";
 import { useClient, useConfig as useWagmiConfig } from "wagmi";
 import { getConnectorClient } from "wagmi/actions";
 import { useConfig } from "~/api/queries";
@@ -19,6 +19,8 @@ export interface Intent {
   value?: bigint;
   task?: number;
   draft?: string;
+  /** Something that is sent next needs it: it is in a block before this counts as sent. */
+  isFirst?: boolean;
 }
 
 export type Outcome = "sent" | "rejected" | "refused" | "not-ready";
@@ -30,6 +32,11 @@ export function marketCall(name: string, args: readonly unknown[]): Hex {
 
 // Estimates are of the state now; a block later somebody's act may have made it dearer.
 const GAS_MARGIN_PERCENT = 125n;
+
+async function isDone(client: Client, hash: Hex): Promise<boolean> {
+  const receipt = await waitForTransactionReceipt(client, { hash, pollingInterval: 1_000 }).catch(() => null);
+  return receipt?.status === "success";
+}
 
 export function useSend() {
   const config = useConfig();
@@ -81,6 +88,12 @@ export function useSend() {
         const signer = await getConnectorClient(wagmi, { account, chainId: config.chain_id });
         const hash = await sendTransaction(signer, { ...request, gas, chain: signer.chain });
         transactions.change(id, { stage: "sent", hash });
+        if (intent.isFirst && !(await isDone(client, hash))) {
+          setError(
+            "The first of the two transactions is in no block, or failed there. Nothing else was sent.",
+          );
+          return "refused";
+        }
         return "sent";
       } catch (caught) {
         const isNo = isRejection(caught);

@@ -16,6 +16,8 @@ export interface Tracked {
   confirmations: number;
   error: string | null;
   at: number;
+  /** Its place among those of the account, once the chain has said it. */
+  nonce?: number | null;
 }
 
 const KEY = "trainyard.transactions";
@@ -90,6 +92,30 @@ export class TransactionStore {
     }
     for (const listener of this.#listeners) listener();
   }
+}
+
+const FORGOTTEN_AFTER_MS = 15 * 60_000;
+
+/** What became of a transaction that is in no block; null while it may still come into one. */
+export function fateOf(found: {
+  nonce: number | null;
+  /** How many transactions of the account are in blocks. */
+  used: number;
+  /** Whether the node has it waiting. */
+  isKnown: boolean;
+  ageMs: number;
+}): Partial<Tracked> | null {
+  if (found.nonce !== null && found.used > found.nonce)
+    return {
+      stage: "lost",
+      error: "Your wallet sent another transaction in its place. This one never counts.",
+    };
+  if (!found.isKnown && found.ageMs > FORGOTTEN_AFTER_MS)
+    return {
+      stage: "lost",
+      error: "No node has it waiting any more, and it is in no block. Send it again, if you still want it.",
+    };
+  return null;
 }
 
 export function isPending(stage: Stage): boolean {

@@ -3,12 +3,19 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { type Client, decodeEventLog, type Hash, type TransactionReceipt } from "viem";
-import { call, getBlockNumber, getTransaction, getTransactionReceipt } from "viem/actions";
+import {
+  call,
+  getBlockNumber,
+  getTransaction,
+  getTransactionCount,
+  getTransactionReceipt,
+} from "viem/actions";
 import { useClient } from "wagmi";
 import { forgetTask, useConfig } from "~/api/queries";
+import { forgetDraft } from "~/drafts/draft";
 import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
-import { isPending, type Tracked, TransactionStore } from "~/transactions/store";
+import { fateOf, isPending, type Tracked, TransactionStore } from "~/transactions/store";
 
 export const transactions = new TransactionStore(
   typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
@@ -55,6 +62,8 @@ export function useTracking(): void {
           if (changes.stage === "mined" || changes.stage === "failed" || changes.stage === "final") {
             const task = changes.task ?? item.task;
             if (task) forgetTask(queries, task);
+            // Posted is posted: who comes back to the form later is not to post it once more.
+            if (item.draft && changes.stage !== "failed") forgetDraft(localStorage, item.draft);
             void queries.invalidateQueries({ queryKey: ["account"] });
             void queries.invalidateQueries({ queryKey: ["balance"] });
           }
@@ -83,7 +92,8 @@ async function progressOf(
   const receipt = await getTransactionReceipt(client, { hash }).catch(() => null);
   if (!receipt) {
     // It was in a block that a reorg took back: it waits again.
-    return item.stage === "mined" ? { stage: "sent", block: null, confirmations: 0 } : null;
+    if (item.stage === "mined") return { stage: "sent", block: null, confirmations: 0, at: Date.now() };
+    return whileWaiting(client, item, hash);
   }
   const block = Number(receipt.blockNumber);
   if (receipt.status === "reverted") {
@@ -94,6 +104,18 @@ async function progressOf(
   if (stage === item.stage && confirmations === item.confirmations && block === item.block) return null;
   const task = item.kind === "post" ? (item.task ?? postedTask(receipt)) : item.task;
   return { stage, block, confirmations, task };
+}
+
+async function whileWaiting(client: Client, item: Tracked, hash: Hash): Promise<Partial<Tracked> | null> {
+  const sent = await getTransaction(client, { hash }).catch(() => null);
+  const nonce = sent?.nonce ?? item.nonce ?? null;
+  const address = item.account as `0x${string}`;
+  const used = await getTransactionCount(client, { address, blockTag: "latest" });
+  const fate = fateOf({ nonce, used, isKnown: sent !== null, ageMs: Date.now() - item.at });
+  // A block may have come between the two questions.
+  const receipt = fate && (await getTransactionReceipt(client, { hash }).catch(() => null));
+  if (fate && !receipt) return fate;
+  return nonce === (item.nonce ?? null) ? null : { nonce };
 }
 
 /** The chain keeps no reasons, so the call is made once more on the state that it met. */

@@ -12,7 +12,7 @@ import { Icon, type IconName } from "~/components/icons";
 import type { Draft } from "~/drafts/draft";
 import type { QuoteState } from "~/pages/new_task/use_quote";
 import { escrowOf, postData, problemsOf } from "~/protocol/terms";
-import { formatDuration, formatMoment } from "~/protocol/units";
+import { formatElapsed, formatMoment } from "~/protocol/units";
 import { useSend } from "~/transactions/sending";
 import { isPending } from "~/transactions/store";
 import { useTransactions } from "~/transactions/tracking";
@@ -61,6 +61,8 @@ function Priced({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWor
   const { terms } = quote;
   const refundFrom = now + terms.join_for;
   const problems = config.params ? problemsOf(terms, config.params) : [];
+  const check = useCheck(quote);
+  const measured = check.preflight?.estimated_train_s ?? null;
   return (
     <>
       <p className="sentence" data-testid="cost-sentence">
@@ -83,11 +85,7 @@ function Priced({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWor
         </div>
         <div>
           <dt>Estimated training</dt>
-          <dd>
-            {quote.estimated_train_s === null
-              ? "measured by the check"
-              : formatDuration(quote.estimated_train_s)}
-          </dd>
+          <dd>{measured === null ? "measured by the check" : formatElapsed(measured)}</dd>
         </div>
         <div>
           <dt>Free workers now</dt>
@@ -107,18 +105,15 @@ function Priced({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWor
           {problems[0]?.text}
         </Notice>
       ) : (
-        <CheckAndPost draft={draft} quote={quote} isWorking={isWorking} />
+        <CheckAndPost draft={draft} quote={quote} isWorking={isWorking} check={check} />
       )}
     </>
   );
 }
 
-function CheckAndPost({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWorking: boolean }) {
-  const config = useConfig();
-  const amount = useAmount();
+/** The check of a quote, as long as it is of these terms and this wallet. */
+function useCheck(quote: Quote) {
   const wallet = useWallet();
-  const { send: sendTransaction, isBusy, error } = useSend();
-  const isPosting = useTransactions().some((one) => one.draft === draft.id && isPending(one.stage));
   const key = JSON.stringify([quote.terms, wallet.address]);
   const check = useMutation({
     mutationKey: ["preflight"],
@@ -137,6 +132,23 @@ function CheckAndPost({ draft, quote, isWorking }: { draft: Draft; quote: Quote;
     if (check.data && check.data.wanted !== key) reset();
   }, [check.data, key, reset]);
   const preflight = check.data?.wanted === key ? check.data.answer : undefined;
+  return { run: () => check.mutate(key), isPending: check.isPending, error: check.error, preflight };
+}
+
+interface CheckAndPostProps {
+  draft: Draft;
+  quote: Quote;
+  isWorking: boolean;
+  check: ReturnType<typeof useCheck>;
+}
+
+function CheckAndPost({ draft, quote, isWorking, check }: CheckAndPostProps) {
+  const config = useConfig();
+  const amount = useAmount();
+  const wallet = useWallet();
+  const { send: sendTransaction, isBusy, error } = useSend();
+  const isPosting = useTransactions().some((one) => one.draft === draft.id && isPending(one.stage));
+  const { preflight } = check;
   const isSame = preflight === undefined || isWhatWasChosen(preflight, quote, config.market);
 
   const post = async () => {
@@ -183,13 +195,7 @@ function CheckAndPost({ draft, quote, isWorking }: { draft: Draft; quote: Quote;
           {isPosting ? "Posting …" : `Post task for ${amount(quote.at_most_wei)}`}
         </Button>
       ) : (
-        <Button
-          look="primary"
-          size="wide"
-          busy={check.isPending}
-          disabled={isWorking}
-          onClick={() => check.mutate(key)}
-        >
+        <Button look="primary" size="wide" busy={check.isPending} disabled={isWorking} onClick={check.run}>
           {preflight ? "Check again" : "Check everything"}
         </Button>
       )}

@@ -7,6 +7,8 @@ import { Button, Dialog, Notice } from "~/components/basics";
 import { useAmount } from "~/components/chain";
 import { Choices, NumberField } from "~/components/forms";
 import { marketCall, useSend } from "~/transactions/sending";
+import { missingCredit, useCredit } from "~/wallet/credit";
+import { useWallet } from "~/wallet/use_wallet";
 
 type Kind = "wrong" | "unserved";
 
@@ -18,6 +20,9 @@ export function ChallengeDialog({ view, onClose }: { view: Task; onClose: () => 
   const [problem, setProblem] = useState<string | null>(null);
   const { task } = view;
   const bond = BigInt(view.challenge_bond_wei);
+  const wallet = useWallet();
+  const credit = useCredit(wallet.address);
+  const missing = credit.data === undefined ? null : missingCredit(bond, credit.data);
   const act = async () => {
     setProblem(null);
     let data: `0x${string}`;
@@ -33,6 +38,23 @@ export function ChallengeDialog({ view, onClose }: { view: Task; onClose: () => 
           : problemText(caught),
       );
       return;
+    }
+    // As it is now: another window may have used it since.
+    const { data: has } = await credit.refetch();
+    if (has === undefined && wallet.address) {
+      setProblem("The chain does not say how much credit you have. Try again in a moment.");
+      return;
+    }
+    const more = missingCredit(bond, has ?? 0n);
+    if (wallet.address && more > 0n) {
+      const put = await send({
+        title: `Deposit ${amount(more)} for a bond`,
+        kind: "deposit",
+        data: marketCall("deposit", [more]),
+        value: more,
+        isFirst: true,
+      });
+      if (put !== "sent") return;
     }
     const outcome = await send({
       title: `Challenge segment ${segment} of task ${task.id}`,
@@ -72,6 +94,13 @@ export function ChallengeDialog({ view, onClose }: { view: Task; onClose: () => 
         Referees recompute the segment. If you are right, you get the bond back and a part of the workers'
         stakes; if they are right, you lose the bond.
       </Notice>
+      {missing !== null && missing > 0n && (
+        <Notice tone="info" title="You sign two transactions">
+          Your credit in the market is {amount(credit.data ?? 0n)}. The first transaction deposits{" "}
+          {amount(missing)}, and the second challenges. If you stop after the first, you can withdraw it
+          again.
+        </Notice>
+      )}
       {(problem ?? error) && (
         <Notice tone="bad" title="Not sent" urgent>
           {problem ?? error}

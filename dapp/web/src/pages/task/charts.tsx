@@ -4,10 +4,10 @@ import { lazy, Suspense } from "react";
 import type { Task } from "~/api/types";
 import { Bar, Card, Empty, Skeleton, SkeletonRows } from "~/components/basics";
 import { Trouble } from "~/components/errors";
-import { type Curve, columnsOf, lastValue, orderedNames } from "~/pages/task/curves";
+import { type Curve, columnsOf, lastValue, MOST_CHARTS, orderedNames } from "~/pages/task/curves";
 import type { Run } from "~/pages/task/use_run";
 import { isOver } from "~/protocol/states";
-import { formatCount } from "~/protocol/units";
+import { formatCount, plural } from "~/protocol/units";
 
 const Plot = lazy(() => import("~/pages/task/plot"));
 
@@ -21,7 +21,8 @@ const TITLES: Record<string, string> = {
 
 export function Charts({ view, run }: { view: Task; run: Run }) {
   const { task } = view;
-  const names = orderedNames(run.curves);
+  const all = orderedNames(run.curves);
+  const names = all.slice(0, MOST_CHARTS);
   return (
     <Card title="Run" action={<Progress view={view} run={run} />}>
       {run.error && !run.isLoaded ? (
@@ -42,6 +43,11 @@ export function Charts({ view, run }: { view: Task; run: Run }) {
               ))}
             </div>
           </Suspense>
+          {all.length > names.length && (
+            <p className="small muted">
+              {plural(all.length - names.length, "more number")} of this run are in the file for TensorBoard.
+            </p>
+          )}
           <Legend
             slots={[...new Set(names.flatMap((name) => [...(run.curves.get(name)?.keys() ?? [])]))].sort()}
           />
@@ -75,8 +81,8 @@ function NothingYet({ state }: { state: string }) {
     return (
       <Empty icon="play" title="Training has not begun">
         <p>
-          It begins by itself when all slots are taken. Loss and accuracy appear here within two seconds of
-          each step.
+          It begins by itself when all slots are taken. The loss appears here within two seconds of a step,
+          and accuracy and other metrics with each segment.
         </p>
       </Empty>
     );

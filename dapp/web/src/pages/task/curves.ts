@@ -87,6 +87,9 @@ const LAST = ["examples_per_s"];
 /** Of the machine, not of the model; what the test gave is one number. Both are told with the result. */
 export const NOT_DRAWN: readonly string[] = ["train_s", "energy_j", "lost_s"];
 
+/** As many charts as a page bears; whoever wants the others takes TensorBoard's file. */
+export const MOST_CHARTS = 24;
+
 export function orderedNames(curves: Curves): string[] {
   const rank = (name: string) => {
     const early = FIRST.indexOf(name);

@@ -10,7 +10,7 @@ import { formatValue } from "~/pages/task/charts";
 import { NOT_DRAWN } from "~/pages/task/curves";
 import { Downloads } from "~/pages/task/downloads";
 import { failureText } from "~/protocol/states";
-import { formatDuration } from "~/protocol/units";
+import { formatElapsed } from "~/protocol/units";
 
 export function ResultCard({ view }: { view: Task }) {
   const { id, state } = view.task;
@@ -75,7 +75,7 @@ function Figures({ result }: { result: ResultView }) {
       {result.train_s !== null && (
         <div>
           <dt>trained for</dt>
-          <dd>{formatDuration(result.train_s)}</dd>
+          <dd>{formatElapsed(result.train_s)}</dd>
         </div>
       )}
       {result.energy_j ? (
