@@ -27,9 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _LONG.index(item.path.name) if item.path.name in _LONG else 9)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def played() -> Iterator[Yard]:
-    """A market in which tasks of each kind have come to their end."""
+    """A market in which tasks of each kind have come to their end; each file has its own."""
     with running_anvil(accounts=ACCOUNTS) as anvil:
         market = LiveMarket(anvil)
         market.audit(3)
@@ -48,6 +48,9 @@ def yard(played: Yard) -> Iterator[Yard]:
     played.anvil.request("evm_setAutomine", True)
     played.anvil.request("evm_revert", before)
     played.anvil.request("anvil_dropAllTransactions")
+    head = played.anvil.web3.eth.block_number
+    found = played.anvil.request("eth_getBlockByNumber", hex(head), False)
+    assert found is not None, f"anvil lost its block {head}: somebody mined while this was undone"
 
 
 @pytest.fixture(scope="session")
