@@ -2,8 +2,9 @@
 
 import os
 import signal
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,14 @@ _PATIENCE_S = 120.0
 _TELLING = "import sys; print(sys.stdin.readline().strip() or 'nobody')"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of this runner: tests of this file run side by side, and must not count each other's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("standing-by")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def sandbox() -> Sandbox:
     return Sandbox(Limits(memory_bytes=3 << 30, disk_bytes=1 << 30))
@@ -47,7 +56,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def auditors() -> list[int]:
-    return processes_with("trainyard-standby-")
+    return processes_with(f"{tempfile.gettempdir()}/trainyard-standby-")
 
 
 def test_it_comes_to_the_same_bits_and_is_gone(
