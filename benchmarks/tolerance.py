@@ -19,7 +19,13 @@ from benchmarks.reporting import code_of
 from benchmarks.tolerance_child import CASES, Job, cheats_of, end_file, start_file
 from trainyard.engine.runtime import BEST, Numerics
 from trainyard.engine.state import State
-from trainyard.engine.tolerance import DEFAULT_THRESHOLD, LONGEST_SEGMENT, Deviation, deviation
+from trainyard.engine.tolerance import (
+    DEFAULT_THRESHOLD,
+    LONGEST_SEGMENT,
+    Deviation,
+    Terms,
+    deviation,
+)
 
 _OFF = Numerics(onednn=False)
 # The first leads: it computes where all start from, and the cheats.
@@ -119,13 +125,15 @@ def compare(folder: Path, scope: Scope) -> Iterator[Trial]:
                 for who in (*scope.machines, *cheats_of(case))
             }
             for one, other in permutations(scope.machines, 2):
-                yield Trial(case, length, "", deviation(start, ends[one], ends[other]))
+                yield Trial(
+                    case, length, "", deviation(start, ends[one], ends[other], Terms(length))
+                )
             for cheat in cheats_of(case):
                 # Of a short segment it may be that nothing was left out.
                 if ends[cheat] == ends[scope.machines[0]]:
                     continue
                 for auditor in scope.machines:
-                    found = deviation(start, ends[cheat], ends[auditor])
+                    found = deviation(start, ends[cheat], ends[auditor], Terms(length))
                     yield Trial(case, length, cheat, found)
 
 

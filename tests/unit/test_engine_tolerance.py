@@ -13,10 +13,12 @@ from trainyard.engine.state import State, Tensor
 from trainyard.engine.tolerance import (
     DEFAULT_THRESHOLD,
     LONGEST_SEGMENT,
+    Deviation,
+    Terms,
     begins_alike,
-    deviation,
 )
-from trainyard.engine.tolerance import within as within_steps
+from trainyard.engine.tolerance import deviation as deviation_by
+from trainyard.engine.tolerance import within as within_by
 
 
 def state(
@@ -41,9 +43,21 @@ START = state([0.0, 0.0])
 LONG = LONGEST_SEGMENT + 1
 
 
-def within(start: State, claimed: State, found: State, **given: Any) -> bool:
+def within(
+    start: State,
+    claimed: State,
+    found: State,
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+    **terms: Any,
+) -> bool:
     """Of a segment that is short enough, unless it is said."""
-    return within_steps(start, claimed, found, **{"steps": LONGEST_SEGMENT, **given})
+    given = Terms(**{"steps": LONGEST_SEGMENT, **terms})
+    return within_by(start, claimed, found, given, threshold=threshold)
+
+
+def deviation(start: State, claimed: State, found: State) -> Deviation:
+    return deviation_by(start, claimed, found, Terms(LONGEST_SEGMENT))
 
 
 def test_deviation_is_a_share_of_the_way() -> None:
@@ -109,12 +123,67 @@ def biased(bias: float, memory: float = 1e-7, *, kernel: float = 1.0) -> State:
         (biased(30.0), False),
         (biased(1.0, 0.1), False),
         (biased(1.0, math.nan), False),
+        (biased(1.0, math.inf), False),
         (biased(math.nan), False),
+        (biased(math.inf), False),
+        (biased(-math.inf), False),
         (biased(1.0, kernel=1.01), False),
     ],
 )
 def test_what_rounding_moves_may_be_elsewhere(claimed: State, expected: bool) -> None:
     assert within(biased(0.0, 0.0, kernel=0.0), claimed, biased(0.5)) is expected
+
+
+def test_moving_statistics_give_rounding_no_room() -> None:
+    """They go far beyond any weight, and how far a bias may be is a matter of weights."""
+
+    def with_variance(state: State, value: float) -> State:
+        return State({**state.tensors, "weights/norm/moving_variance": np.full(4, value, "f4")})
+
+    start = with_variance(biased(0.0, 0.0, kernel=0.0), 1.0)
+    found = with_variance(biased(0.5), 2000.0)
+
+    assert within(start, with_variance(biased(1.0), 2000.0), found)
+    assert not within(start, with_variance(biased(30.0), 2000.0), found)
+
+
+def test_a_claim_gives_itself_no_room() -> None:
+    """How far others went is what the auditor found, however large the part that is claimed."""
+
+    def with_most(state: State, value: float) -> State:
+        many = np.full(1000, 1e-7, np.float32)
+        more = {
+            "weights/c2/bias": np.full(1000, value, np.float32),
+            "optimizer/00006.c2_bias_momentum": many,
+            "optimizer/00007.c2_bias_velocity": many**2,
+        }
+        return State({**state.tensors, **more})
+
+    start, found = with_most(biased(0.0, 0.0, kernel=0.0), 0.0), with_most(biased(0.5), 0.5)
+
+    assert within(start, with_most(biased(0.5), 1.0), found)
+    assert not within(start, with_most(biased(0.5), 1000.0), found)
+
+
+@pytest.mark.parametrize("steps", [LONGEST_SEGMENT, LONG])
+@pytest.mark.parametrize(("value", "expected"), [(1.0, True), (1.0000001, False), (1000.0, False)])
+def test_layer_that_is_not_trained_stands_still(value: float, expected: bool, steps: int) -> None:
+    """Whatever share of the weights it has, and whoever is asked."""
+
+    def with_base(kernel: float, base: float) -> State:
+        more = {"weights/base/kernel": np.full(50, base, np.float32)}
+        return state([kernel, 0.0], more=more)
+
+    terms: dict[str, Any] = {"steps": steps, "still": ("base",)}
+    ends = with_base(0.0, 1.0), with_base(1.0, value), with_base(1.0, 1.0)
+
+    if expected and steps == LONG:
+        with pytest.raises(RunError, match="no comparison can tell them"):
+            within(*ends, **terms)
+    else:
+        assert within(*ends, **terms) is expected
+    # Another layer whose name only begins alike is one that is trained.
+    assert within(with_base(0.0, 0.0), ends[1], ends[1], still=("bas",))
 
 
 def test_what_moves_by_rounding_is_not_the_claims_word() -> None:
@@ -245,6 +314,27 @@ def test_best_of_early_stopping_is_compared(claimed: float, found: float, expect
     assert within(start, one, other) is expected
 
 
+@pytest.mark.parametrize(
+    ("claimed", "found", "expected"),
+    [
+        # One of 200 records that lies on the border.
+        (0.880, 0.875, True),
+        (0.0, 0.005, True),
+        (0.880, 0.865, False),
+        (0.0, 0.02, False),
+        (math.inf, 0.5, False),
+        (0.5, math.inf, False),
+    ],
+)
+def test_a_record_on_the_border_may_fall_to_either_side(
+    claimed: float, found: float, expected: bool
+) -> None:
+    start = start_with("run/best", math.nan, np.float64)
+    one, other = (with_scalar("run/best", value, np.float64) for value in (claimed, found))
+
+    assert within(start, one, other, slack=1 / 200) is expected
+
+
 def test_outer_memory_is_compared() -> None:
     start, one, other = (
         state([size, 0.0], more={"outer/w": np.full(2, value, np.float32)})
@@ -332,6 +422,63 @@ def test_where_a_long_segment_stops_early_is_up_to_its_figures(
             within(start, claimed, found, steps=100, stops_early=True)
     else:
         assert not within(start, claimed, found, steps=100, stops_early=True)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "terms"),
+    [
+        # The same rate was too high for both, a step later there.
+        (ended(57, 2, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        (ended(100, 0, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        (ended(57, 2, math.nan, 0), ended(100, 0, math.nan, 0), {"steps": 100}),
+        (ended(7, 2, math.nan, 0), ended(8, 2, math.nan, 0), {"steps": 10}),
+        (ended(10, 0, math.nan, 0), ended(8, 2, math.nan, 0), {"steps": 10}),
+        # What was validated was as close there, and decided otherwise.
+        (ended(60, 1, 0.5, 2), ended(80, 1, 0.5, 2), {"steps": 100, "stops_early": True}),
+        (ended(6, 1, 0.5, 2), ended(8, 1, 0.5, 2), {"steps": 10, "stops_early": True}),
+        (ended(10, 0, 0.5, 1), ended(10, 0, 0.5, 0), {"steps": 10, "stops_early": True}),
+    ],
+)
+def test_honest_runs_may_end_at_different_steps(
+    claimed: State, found: State, terms: dict[str, Any]
+) -> None:
+    with pytest.raises(RunError, match="what ends a run was decided otherwise"):
+        within(ended(0, 0, math.nan, 0), claimed, found, **terms)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "terms"),
+    [
+        # After ten sound steps nobody else's numbers overflow.
+        (ended(7, 2, math.nan, 0), ended(10, 0, math.nan, 0), {"steps": 10}),
+        (ended(7, 1, math.nan, 0), ended(8, 2, math.nan, 0), {"steps": 10}),
+        (ended(60, 1, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        # Whoever goes on has taken all steps, and has numbers.
+        (ended(60, 0, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        (
+            State(
+                {**ended(57, 2, 0.5, 0).tensors, "weights/out/kernel": np.full(2, math.inf, "f4")}
+            ),
+            ended(58, 2, math.nan, 0),
+            {"steps": 100},
+        ),
+    ],
+)
+def test_an_end_that_no_honest_run_has_is_wrong(
+    claimed: State, found: State, terms: dict[str, Any]
+) -> None:
+    assert not within(ended(0, 0, math.nan, 0), claimed, found, **terms)
+
+
+def test_what_is_over_stays_over() -> None:
+    over = ended(57, 2, math.nan, 0)
+
+    assert within(over, over, over)
+    assert not within(over, ended(58, 2, math.nan, 0), over, steps=100)
+
+
+def test_weights_that_are_no_numbers_are_wrong_after_any_number_of_steps() -> None:
+    assert not within(START, state([math.inf, 0.0]), state([1.0, 0.0]), steps=LONG)
 
 
 def test_without_a_rule_nothing_stops_early() -> None:

@@ -18,7 +18,7 @@ from trainyard.engine.evidence import Kept, Published
 from trainyard.engine.material import fetch_files
 from trainyard.engine.scoring import require_replayable
 from trainyard.engine.state import State
-from trainyard.engine.tolerance import begins_alike, within
+from trainyard.engine.tolerance import Terms, begins_alike, within
 from trainyard.engine.vouching import Voucher, voucher_of
 from trainyard.protocol.manifest import Manifest, Merge, Plan, PredictPlan, RoundsPlan
 from trainyard.protocol.trace import Trace
@@ -256,10 +256,9 @@ def _tolerated(verdict: Verdict, run: Published | Kept, inputs: Inputs, kept: Pa
     except _NOT_SHOWN as error:
         # Bits differ, and what could excuse that is no state, or is not what the trace has.
         return replace(verdict, tolerated=False, reason=str(error))
-    first, last = run.manifest.plan.bounds(verdict.segment)
-    stops_early = run.manifest.training.early_stopping is not None
+    terms = Terms.of(run.manifest, verdict.segment)
     try:
-        is_within = within(start, claimed, found, steps=last - first, stops_early=stops_early)
+        is_within = within(start, claimed, found, terms)
     except RunError as error:
         return replace(verdict, reason=str(error))
     return replace(verdict, tolerated=is_within)

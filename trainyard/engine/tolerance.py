@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainyard.engine.counting import RUN
-from trainyard.engine.errors import RunError
+from trainyard.engine.counting import RUN, Counters, Stop
+from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State, Tensor
+from trainyard.protocol.manifest import Manifest
 
 # By benchmarks/tolerance.py --quick, up to 10 steps, under Adam, SGD with momentum and RMSprop: the
 # largest honest deviation was 0.0024, of a network with a bias that rounding moves (0.00003 of all
@@ -25,9 +26,7 @@ DEFAULT_THRESHOLD = 0.005
 # than cheats, whose smallest was 0.050: no threshold is right there.
 LONGEST_SEGMENT = 10
 _MOVED = (WEIGHTS, OPTIMIZER, OUTER)
-_STOP, _BEST = RUN + "stop", RUN + "best"
-# What early stopping decides by figures, in which machines differ after many steps.
-_DECIDED = frozenset({_STOP, _BEST, RUN + "waited"})
+_BEST = RUN + "best"
 # Of a tensor's length: how far apart two machines may draw the first weights. All that were tried
 # drew the same bits, but how logarithms are rounded is up to a machine's libraries.
 _ALIKE = 1e-5
@@ -39,7 +38,7 @@ _RESOLUTION = 2.0**-23
 _ROOM = 6.0
 # A tensor whose gradients are a smaller part than this of the largest ones is moved by rounding,
 # such as the bias of a layer before a normalisation, which takes it away again. Adam makes whole
-# steps of that. So it may be anywhere up to four times as far away as weights go.
+# steps of that. So it may be anywhere up to four times as far away as other weights went.
 _ROUNDING, _ADRIFT = 1e-4, 4 / DEFAULT_THRESHOLD
 _MOVING = ("/moving_mean", "/moving_variance")
 # What optimisers of a manifest remember of gradients; the first of them in squares.
@@ -66,7 +65,7 @@ class Deviation:
     scalars: float = 0.0
     # The largest of a tensor alone, with moving statistics, which are part of the model too.
     single: float = 0.0
-    # The largest of those that rounding moves, as a share of how far weights go.
+    # The largest of those that rounding moves, as a share of how far the others went.
     adrift: float = 0.0
 
     @property
@@ -83,7 +82,36 @@ class Deviation:
         )
 
 
-def deviation(start: State, claimed: State, found: State) -> Deviation:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the manifest says of a segment, and never the claim."""
+
+    steps: int
+    stops_early: bool = False
+    # Layers that are not trained: what they have is the same anywhere, after however many steps.
+    still: tuple[str, ...] = ()
+    # How far apart the best figures of a validation may be. Of a share of examples, one that lies
+    # on the border may fall to either side.
+    slack: float = 0.0
+
+    @classmethod
+    def of(cls, manifest: Manifest, segment: int) -> "Terms":
+        first, last = manifest.plan.bounds(segment)
+        validation = manifest.training.validation
+        source = validation.source if validation else None
+        validated = source.records if source else manifest.plan.held_out
+        return cls(
+            last - first,
+            manifest.training.early_stopping is not None,
+            tuple(one.name for one in manifest.model.layers if not one.trainable),
+            1 / validated if validated else 0.0,
+        )
+
+    def is_still(self, name: str) -> bool:
+        return any(name.startswith(f"{WEIGHTS}{layer}/") for layer in self.still)
+
+
+def deviation(start: State, claimed: State, found: State, terms: Terms) -> Deviation:
     """Compare what a worker claims a segment ends with, and what somebody else found."""
     names = sorted(start.tensors.keys() | claimed.tensors.keys() | found.tensors.keys())
     unequal: list[str] = []
@@ -96,10 +124,11 @@ def deviation(start: State, claimed: State, found: State) -> Deviation:
         if len(forms) > 1:
             malformed.append(name)
             unequal.append(name)
-        elif not _is_comparable(name, claimed, found):
+        elif not _is_comparable(name, claimed, found, terms):
             unequal.append(name)
         elif name == _BEST:
-            scalars[name] = _apart(claimed.tensors[name].item(), found.tensors[name].item())
+            best, other = claimed.tensors[name].item(), found.tensors[name].item()
+            scalars[name] = _apart(best, other, terms.slack)
         elif name.startswith(_MOVED) and _is_float(claimed.tensors[name]):
             way = _Way.of(name, start, claimed, found)
             if claimed.tensors[name].ndim:
@@ -123,7 +152,7 @@ def deviation(start: State, claimed: State, found: State) -> Deviation:
         outer=together(OUTER),
         scalars=max(scalars.values(), default=0.0),
         single=max((way.deviation for way in summed.values()), default=0.0),
-        adrift=_adrift(tensors, adrift),
+        adrift=_adrift(adrift, tensors, start, found),
         tensors={**{name: way.deviation for name, way in tensors.items()}, **scalars},
         unequal=tuple(unequal),
         malformed=tuple(malformed),
@@ -134,24 +163,29 @@ def within(
     start: State,
     claimed: State,
     found: State,
+    terms: Terms,
     *,
-    steps: int,
-    stops_early: bool = False,
     threshold: float = DEFAULT_THRESHOLD,
 ) -> bool:
     """Whether `claimed` may be what an honest machine of another class computed from `start`.
 
-    `steps` and whether the run `stops_early` are the manifest's word, and never the claim's. Of a
-    segment that is too long for a threshold, what has to be the same anywhere is compared still.
+    Of a segment that is too long for a threshold, what has to be the same anywhere is compared
+    still. RunError where no comparison can tell.
     """
-    apart = deviation(start, claimed, found)
-    if steps <= LONGEST_SEGMENT:
+    apart = deviation(start, claimed, found, terms)
+    may_end_elsewhere = not apart.malformed and _may_end_elsewhere(start, claimed, found, terms)
+    if terms.steps <= LONGEST_SEGMENT and not may_end_elsewhere:
         return apart.largest <= threshold
-    if _is_proven(apart, claimed, found, stops_early=stops_early):
+    if _is_proven(apart, claimed, terms, may_end_elsewhere):
         return False
+    if may_end_elsewhere:
+        raise RunError(
+            "what ends a run was decided otherwise here, as on honest machines of unlike classes "
+            "it may be where figures are close: no comparison can tell them"
+        )
     raise RunError(
-        f"the segment has {steps} steps, and after more than {LONGEST_SEGMENT} honest machines "
-        "of unlike classes are as far apart as cheats: no comparison can tell them"
+        f"the segment has {terms.steps} steps, and after more than {LONGEST_SEGMENT} honest "
+        "machines of unlike classes are as far apart as cheats: no comparison can tell them"
     )
 
 
@@ -172,14 +206,40 @@ def _is_alike(name: str, claimed: State, found: State) -> bool:
     return way.apart <= way.length * _ALIKE**2
 
 
-def _is_proven(apart: Deviation, claimed: State, found: State, *, stops_early: bool) -> bool:
-    """Whether no honest machine can have `claimed`, however far its numbers strayed."""
-    if apart.malformed or not stops_early:
-        return bool(apart.unequal)
-    # Whoever stopped at another epoch has counted and drawn less.
-    if claimed.tensors[_STOP].tobytes() != found.tensors[_STOP].tobytes():
+def _may_end_elsewhere(start: State, claimed: State, found: State, terms: Terms) -> bool:
+    """Whether the run ends otherwise in what is claimed, as on an honest machine it may.
+
+    A run diverges where its numbers overflow, and stops early by what was validated. After few
+    steps an auditor's own numbers tell whether they were near to overflow: a claim excuses nothing.
+    """
+    try:
+        before, one, other = (Counters.of(state) for state in (start, claimed, found))
+    except StateError:
         return False
-    return not _DECIDED.issuperset(apart.unequal)
+    if before.stop is not Stop.NO or (one.step, one.stop, one.waited) == (
+        *(other.step, other.stop, other.waited),
+    ):
+        return False
+    if one.stop is Stop.NO and one.step != before.step + terms.steps:
+        # Who goes on has taken all steps.
+        return False
+    if one.stop is Stop.EARLY and not terms.stops_early:
+        return False
+    is_long = terms.steps > LONGEST_SEGMENT
+    diverged = other.stop is Stop.DIVERGED or (is_long and one.stop is Stop.DIVERGED)
+    return diverged or (terms.stops_early and one.stop is not Stop.DIVERGED)
+
+
+def _is_proven(apart: Deviation, claimed: State, terms: Terms, may_end_elsewhere: bool) -> bool:
+    """Whether no honest machine can have `claimed`, however far its numbers strayed."""
+    floats = {name: one for name, one in claimed.tensors.items() if _is_float(one)}
+    if apart.malformed or any(name in floats and terms.is_still(name) for name in apart.unequal):
+        return True
+    # A run ends before that, as diverged.
+    if not all(np.isfinite(one).all() for name, one in floats.items() if name.startswith(WEIGHTS)):
+        return True
+    # Whoever stopped elsewhere has counted and drawn otherwise.
+    return bool(apart.unequal) and not may_end_elsewhere
 
 
 def _moved_by_rounding(start: State, found: State, tensors: Iterable[str]) -> set[str]:
@@ -220,25 +280,36 @@ def _gradient(name: str, memories: Sequence[str], start: State, found: State) ->
     return math.sqrt(_square(moved))
 
 
-def _adrift(tensors: Mapping[str, "_Way"], names: Iterable[str]) -> float:
-    """How far apart that is which rounding moves: weights each beside how far all weights went.
+def _adrift(
+    names: Iterable[str], tensors: Mapping[str, "_Way"], start: State, found: State
+) -> float:
+    """How far apart that is which rounding moves: weights each beside how far all others went.
 
-    What the optimiser remembers of them is next to nothing beside what it remembers of others.
+    What the optimiser remembers of them is next to nothing beside what it remembers of others. How
+    far others went, and what is remembered of them, is what was found: a claim could say anything.
     """
-    weights = [way for name, way in tensors.items() if name.startswith(WEIGHTS)]
-    went, count = sum(way.went for way in weights), sum(way.count for way in weights)
-    found = 0.0
-    for name in names:
+    adrift = set(names)
+    others = {name: found.tensors[name] for name in tensors.keys() - adrift}
+    went, count = 0.0, 0
+    for name, tensor in others.items():
+        if name.startswith(WEIGHTS) and not name.endswith(_MOVING):
+            went += _square(tensor.astype(np.float64) - start.tensors[name].astype(np.float64))
+            count += tensor.size
+    furthest = 0.0
+    for name in adrift:
         way = tensors[name]
+        if not math.isfinite(way.apart):
+            return math.inf
         if way.deviation == 0:
             continue
-        apart, beside = way.apart / way.count, went / count
         if name.startswith(OPTIMIZER):
             kind = name.rpartition("_")[2]
-            alike = (one.length for other, one in tensors.items() if other.endswith(kind))
-            apart, beside = way.apart * _ADRIFT**2, sum(alike)
-        found = max(found, math.sqrt(apart / beside) if beside and apart >= 0 else math.inf)
-    return found
+            alike = (one for other, one in others.items() if other.endswith(kind))
+            beside = sum(_square(one.astype(np.float64)) for one in alike) / _ADRIFT**2
+        else:
+            beside = way.count * went / count if count else 0.0
+        furthest = max(furthest, math.sqrt(way.apart / beside) if beside else math.inf)
+    return furthest
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,22 +348,29 @@ def _together(ways: Iterable[_Way]) -> float:
     return _Way(apart, went, length).deviation
 
 
-def _is_comparable(name: str, claimed: State, found: State) -> bool:
+def _is_comparable(name: str, claimed: State, found: State, terms: Terms) -> bool:
     """Whether a tensor may differ at all, or is the same in both."""
     one, other = claimed.tensors[name], found.tensors[name]
     if not _is_float(one):
         return np.array_equal(one, other)
+    if terms.is_still(name):
+        return one.tobytes() == other.tobytes()
     if name == _BEST:
         # Without a number as long as nothing was validated.
         return bool(np.isnan(one).all() == np.isnan(other).all())
     return name.startswith(_MOVED) or one.tobytes() == other.tobytes()
 
 
-def _apart(claimed: float, found: float) -> float:
+def _apart(claimed: float, found: float, slack: float) -> float:
     """Two figures of a validation, which start nowhere: as a share of the claimed one."""
     if math.isnan(claimed) or claimed == found:
         return 0.0
-    return abs(found - claimed) / abs(claimed) if claimed else math.inf
+    if not (math.isfinite(claimed) and math.isfinite(found)):
+        return math.inf
+    apart = abs(found - claimed) - slack
+    if apart <= 0:
+        return 0.0
+    return apart / abs(claimed) if claimed else math.inf
 
 
 def _square(vector: Tensor) -> float:
