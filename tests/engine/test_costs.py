@@ -17,9 +17,20 @@ from trainyard.engine.stepping import Stepper
 from trainyard.protocol.manifest import Manifest
 
 
-@pytest.mark.parametrize("net", ["mlp", "batch_norm"])
-def test_bytes_of_a_step_are_those_of_the_vector(net: str) -> None:
-    manifest = manifest_of(net, workers=3)
+def frozen(net: str, layer: int, **training: Any) -> Manifest:
+    """With a layer that is not trained, if it is one; none of what it has is sent."""
+    document = json.loads(manifest_of(net, **training).canonical)
+    if layer >= 0:
+        document["model"]["layers"][layer]["trainable"] = False
+    return Manifest.of(document)
+
+
+NETS = [("mlp", -1), ("batch_norm", -1), ("mlp", 2), ("batch_norm", 2)]
+
+
+@pytest.mark.parametrize(("net", "still"), NETS)
+def test_bytes_of_a_step_are_those_of_the_vector(net: str, still: int) -> None:
+    manifest = frozen(net, still, workers=3)
     stepper = Stepper(build(manifest), batch=24, workers=3)
     images, ones = np.zeros((8, 12, 12, 1), np.uint8), np.ones(8, np.float32)
     sent = []
@@ -34,9 +45,9 @@ def test_bytes_of_a_step_are_those_of_the_vector(net: str) -> None:
     assert [2 * size for size in sent] == [step_bytes(manifest)]
 
 
-@pytest.mark.parametrize("net", ["mlp", "batch_norm"])
-def test_bytes_of_an_async_step_are_those_of_weights_and_vector(net: str) -> None:
-    document = json.loads(manifest_of(net, workers=3).canonical)
+@pytest.mark.parametrize(("net", "still"), NETS)
+def test_bytes_of_an_async_step_are_those_of_weights_and_vector(net: str, still: int) -> None:
+    document = json.loads(frozen(net, still, workers=3).canonical)
     document["training"]["mode"] = "async"
     document["data"]["test"] = document["data"]["train"]
     manifest, farm = Manifest.of(document), Here()

@@ -114,9 +114,11 @@ def test_run_is_told_kept_and_found_again(
     [end] = [event for event in events if isinstance(event, Ended)]
     assert end.root == journal.trace.root.hex()
     assert (journal.folder / "model.keras").exists()
-    # Each worker sends its delta to one other.
+    # Each worker sends its delta and its leaf to one other.
     sent = [entry.sent_bytes for entry in journal.entries]
     assert sent[0::3] == [0] * (ROUNDS + 1)
+    first_merge = inputs_in(journal, Manifest.parse(journal.manifest), 2)
+    assert sent[1] == journal.state(1).size + first_merge.deltas[0].stat().st_size
     assert len(set(sent[1::3] + sent[2::3])) == 1
     assert sent[1] > 2 * (144 * 24 + 24 * 10)
     assert [entry.energy is not None for entry in journal.entries[1:]] == [

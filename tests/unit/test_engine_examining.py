@@ -1,9 +1,10 @@
 """Offers of strangers: each thing that can be wrong with one is refused, with the worker's name."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,15 @@ MANIFEST = manifest_of(
     rounds={"local_steps": 3},
 )
 WEIGHTS = np.arange(4, dtype=np.float32)
-GLOBE = State({"weights/w": WEIGHTS, "outer/w": WEIGHTS * 0, **Counters(step=3).tensors()})
+SEED = np.zeros(2, np.uint32)
+GLOBE = State(
+    {
+        "weights/w": WEIGHTS,
+        "weights/seed": SEED,
+        "outer/w": WEIGHTS * 0,
+        **Counters(step=3).tensors(),
+    }
+)
 
 
 @dataclass
@@ -46,12 +55,13 @@ class World:
         *,
         moved: Any = None,
         counters: Counters | None = None,
+        keeps: Mapping[str, Any] = MappingProxyType({}),
         key: bytes = KEYS[1],
         **changes: Any,
     ) -> Offer:
         ended = {"weights/w": WEIGHTS + 1 if moved is None else moved}
         delta = make_delta(GLOBE, ended, "none")
-        leaf = kept({}, counters or Counters(step=6), delta)
+        leaf = kept(keeps, counters or Counters(step=6), delta)
         said: dict[str, Any] = {
             "round": 1,
             "slot": 1,
@@ -82,8 +92,9 @@ def diverged() -> State:
     return absent_in(plan, segment, Absence.DIVERGED)
 
 
-def test_offer_of_a_worker_is_taken(world: World) -> None:
-    offer = world.offer()
+@pytest.mark.parametrize("keeps", [{}, {"weights/seed": SEED + 1}], ids=["nothing", "a seed"])
+def test_offer_of_a_worker_is_taken(world: World, keeps: dict[str, Any]) -> None:
+    offer = world.offer(keeps=keeps)
 
     assert world.check(offer) == offer
 
@@ -157,6 +168,22 @@ BAD: dict[str, tuple[Make, str]] = {
     "a leaf of another step": (
         lambda world: world.offer(counters=Counters(step=5)),
         "worker 1 offers is not of the round's end",
+    ),
+    "a leaf with memories of an optimiser that begins anew": (
+        lambda world: world.offer(keeps={"optimizer/00002.w_momentum": WEIGHTS}),
+        "offers has optimizer/00002.w_momentum, which nobody keeps of a round",
+    ),
+    "a leaf with what was sent": (
+        lambda world: world.offer(keeps={"weights/w": WEIGHTS}),
+        "offers has weights/w, which nobody keeps",
+    ),
+    "a leaf with what no model has": (
+        lambda world: world.offer(keeps={"run/more": np.zeros(1000)}),
+        "offers has run/more, which nobody keeps",
+    ),
+    "a leaf with a large seed": (
+        lambda world: world.offer(keeps={"weights/seed": np.zeros(1000, np.uint32)}),
+        "offers has weights/seed, which nobody keeps",
     ),
     "no number": (
         lambda world: world.offer(moved=WEIGHTS * np.float32(np.nan)),

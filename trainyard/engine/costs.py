@@ -37,11 +37,11 @@ class Costs:
 def step_bytes(manifest: Manifest) -> int:
     """What a worker of mode sync sends in a step: its vector, to each of the others.
 
-    The vector is the gradients, the weights that are not trained, and the sums of the figures. In
-    mode async, where one worker takes the step: the weights to it, and its vector back.
+    The vector is the gradients, the moving statistics, and the sums of the figures. In mode async,
+    where one worker takes the step: the weights to it, and its vector back.
     """
     sums = len(manifest.training.metrics) + _OTHER_SUMS
-    vector = (manifest.model.parameters + sums) * _FLOAT_BYTES
+    vector = (manifest.model.moving_parameters + sums) * _FLOAT_BYTES
     if manifest.training.mode == "async":
         return manifest.model.parameters * _FLOAT_BYTES + vector
     return vector * (manifest.training.workers - 1)

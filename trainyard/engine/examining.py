@@ -3,15 +3,15 @@
 import math
 
 from trainyard.engine.counting import Counters, Stop
-from trainyard.engine.deltas import is_finite, read_delta
+from trainyard.engine.deltas import is_finite, moving_names, read_delta, trained_names
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Decision, Exchange, Offer
 from trainyard.engine.journal import Measured
-from trainyard.engine.leaves import Absence, absent, absent_in, delta_of
+from trainyard.engine.leaves import COUNTED, Absence, absent, absent_in, delta_of
 from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.merging import check_quorum, plan_of, rounds_of
 from trainyard.engine.offers import Signers, check_signed
-from trainyard.engine.state import State
+from trainyard.engine.state import OPTIMIZER, State
 from trainyard.protocol.manifest import Local, Manifest
 
 # Sums of as many numbers of 32 bits as a run can have steps are smaller.
@@ -53,6 +53,7 @@ class Examiner:
         counters = Counters.of(leaf)
         if (counters.step, counters.stop) != (last, Stop.NO):
             raise StateError(f"the state that worker {slot} offers is not of the round's end")
+        self._check_kept(leaf, globe, slot)
         self._delta(offer, globe)
         return offer
 
@@ -94,6 +95,18 @@ class Examiner:
             return None if counters.stop is Stop.NO else absent(counters, Absence.OVER)
         segment = self._plan.segment(Local(offer.round, offer.slot))
         return absent_in(self._plan, segment, Absence.DIVERGED)
+
+    def _check_kept(self, leaf: State, globe: State, slot: int) -> None:
+        """Everybody fetches a leaf, so it has no more than what a worker keeps of a round."""
+        sent = {*trained_names(globe), *moving_names(globe)}
+        for name, tensor in leaf.tensors.items():
+            if name in COUNTED or (self._plan.goes_on and name.startswith(OPTIMIZER)):
+                continue
+            like = globe.tensors.get(name) if name not in sent else None
+            if like is None or (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+                raise StateError(
+                    f"the state that worker {slot} offers has {name}, which nobody keeps of a round"
+                )
 
     def _delta(self, offer: Offer, globe: State) -> State:
         delta = self._exchange.get(offer.delta or "", self._most_bytes)

@@ -15,6 +15,8 @@ from trainyard.engine.state import State, Tensor
 from trainyard.protocol.manifest import Local, RoundsPlan
 
 _DELTA, _ABSENT = RUN + "delta", RUN + "absent"
+# What each worker that sent a delta keeps beside its variables.
+COUNTED = frozenset({*Counters().tensors(), _DELTA})
 
 
 class Absence(IntEnum):

@@ -71,6 +71,12 @@ class Model(Strict):
         return sum(effect.trainable for effect in self.effects.values())
 
     @property
+    def moving_parameters(self) -> int:
+        """Those that a step may change: of a layer that is not trained there are none."""
+        effects = (self.effects[layer.name] for layer in self.layers if layer.trainable)
+        return sum(effect.trainable + effect.fixed for effect in effects)
+
+    @property
     def parameters(self) -> int:
         return sum(effect.trainable + effect.fixed for effect in self.effects.values())
 
