@@ -71,6 +71,7 @@ def _ours(manifest: Manifest, part: Part) -> Callable[[], Turn]:
             seconds=(ended - began) / part.segments,
             trace_s=trace_s / part.segments,
             keep_s=keeping_s / part.segments,
+            whole_s=(spent.capturing_s + spent.handing_s + spent.writing_s) / part.segments,
             replay_s=_replay(training, segment, before, state) if part.replays else 0.0,
         )
 

@@ -40,6 +40,8 @@ class Turn(BaseModel):
     # States and their hashes; and, apart, states on disk, which a run goes on from after a crash.
     trace_s: float = 0.0
     keep_s: float = 0.0
+    # Both again, with all processor time of the thread that writes, as if it had no core beside.
+    whole_s: float = 0.0
     replay_s: float = 0.0
 
 
