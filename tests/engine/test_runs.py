@@ -166,6 +166,20 @@ def test_run_that_was_over_goes_on_with_the_file_of_its_end(files: Files, tmp_pa
     assert len({again.path_of(number).stat().st_ino for number in (2, 3, 4)}) == 1
 
 
+def test_cluster_that_diverges_ends_as_one_process_does(files: Files, tmp_path: Path) -> None:
+    """Both workers go back to the step before, together, and what they kept is evidence."""
+    manifest = manifest_of(
+        "batch_norm", workers=2, optimizer={"type": "SGD", "learning_rate": 1e30}
+    )
+
+    journal = run_local(manifest, files, tmp_path / "cluster")
+
+    alone = run_here(manifest, files, tmp_path / "alone")
+    assert journal.entries[-1].stop is Stop.DIVERGED
+    assert 0 < journal.entries[-1].step < manifest.plan.steps
+    assert journal.trace.root == alone.trace.root
+
+
 def test_damaged_state_is_computed_again(files: Files, finished: Finish, tmp_path: Path) -> None:
     manifest = manifest_of("mlp")
     whole = finished(manifest, tmp_path)
