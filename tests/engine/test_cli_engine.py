@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from tests.engine.nets import manifest_of, write_data
 from tests.engine.test_runs import killing
+from tests.unit.sets import save_shards
 from trainyard.cli.app import app
 from trainyard.cli.engine import _report
 from trainyard.cli.watching import Watch
@@ -141,6 +142,34 @@ def test_run_takes_data_that_the_user_has(
 
     assert (found["steps"], found["tested"]["examples"]) == (12, 96)
     assert not (tmp_path / "run" / "files").exists()
+
+
+def test_run_from_shards_and_from_shards_with_a_corrupt_record(yard: Yard, tmp_path: Path) -> None:
+    """A set may be published with what is wrong in it, so its CID says nothing against it."""
+    arrays = {name: np.load(yard.folder / "data" / f"{name}.npy") for name in ("image", "label")}
+    shards = save_shards(Content(EmbeddedStore(tmp_path / "other")), tmp_path / "set", arrays)
+    document = json.loads(manifest_of("mlp").canonical)
+    document["data"]["train"]["kind"] = "tfrecord"
+
+    def manifest(name: str) -> Path:
+        document["data"]["train"]["path"] = f"ipfs://{yard.add(shards)}"
+        path = tmp_path / name
+        path.write_text(json.dumps(document))
+        return path
+
+    found = yard.document("engine", "run", manifest("good.json"), "--folder", tmp_path / "good")
+    path = shards / "data-00001-of-00003.tfrecord"
+    damaged = bytearray(path.read_bytes())
+    damaged[40] ^= 1
+    path.write_bytes(damaged)
+    ended = yard.run("engine", "run", manifest("bad.json"), "--folder", tmp_path / "bad")
+
+    assert found["steps"] == 12
+    assert ended.returncode == 1
+    told = " ".join(ended.stderr.split())
+    assert "data-00001-of-00003.tfrecord, record 0 at byte 0:" in told
+    assert "checksum" in told
+    assert "Traceback" not in told
 
 
 def test_what_a_lost_worker_cost_is_told(
