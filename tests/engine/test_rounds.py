@@ -1,5 +1,6 @@
 """Rounds: each part and each merge is a function of its inputs, bit for bit."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from trainyard.engine.data import open_folder
 from trainyard.engine.errors import StateError
 from trainyard.engine.leaves import Absence, Absences, absence_of, absent_in, delta_of
 from trainyard.engine.merging import deltas_sent
-from trainyard.engine.state import State, differing
+from trainyard.engine.state import State, differing, is_of
 from trainyard.protocol.manifest import Local, Manifest, Merge
 
 runtime.start(threads=1)
@@ -371,6 +372,31 @@ class TestAbsences:
             0, start, deltas_sent([good.state, part.state], {good.delta.hash: good.delta})
         )
         assert Counters.of(merged).stop is Stop.NO
+
+
+def test_layers_that_are_not_trained_are_neither_sent_nor_kept(open_rounds: Open) -> None:
+    document = json.loads(rounds_of("batch_norm").canonical)
+    for name in ("c1", "norm"):
+        [layer] = [one for one in document["model"]["layers"] if one["name"] == name]
+        layer["trainable"] = False
+    training = open_rounds(Manifest.of(document))
+
+    run = run_all(training)
+
+    frozen = [name for name in run.states[0].tensors if is_of(name, ["c1", "norm"])]
+    assert len(frozen) == 5
+    assert not any(
+        "c1" in name or "norm" in name for one in run.deltas.values() for name in one.tensors
+    )
+    for number, state in enumerate(run.states):
+        if number % 3:
+            assert not state.tensors.keys() & set(frozen)
+        else:
+            assert all(
+                state.tensors[name].tobytes() == run.states[0].tensors[name].tobytes()
+                for name in frozen
+            )
+    assert wrong_segments(training, run) == []
 
 
 class TestSchedule:

@@ -111,6 +111,22 @@ def test_deltas_are_compressed(by: Compression, moved: list[float], read: list[f
     assert sent.tensors["delta/d/kernel"].dtype == {"none": "f4", "float16": "f2", "int8": "i1"}[by]
 
 
+def test_what_stands_still_is_not_sent_and_cannot_be_changed() -> None:
+    before = globe(1.0, mean=3.0)
+    ends = {KERNEL: floats(0.5), MEAN: floats(3.0)}
+
+    sent = make_delta(before, ends, "none", still=["n"])
+
+    assert sorted(sent.tensors) == ["delta/d/kernel"]
+    plain = Outer(learning_rate=1.0, momentum=0.0)
+    after = merge(before, [sent], 1, plain, "none", still=["n"])
+    assert after.tensors[MEAN] == 3.0
+    assert after.tensors[KERNEL] == 0.5
+    forged = make_delta(before, ends | {MEAN: floats(9.0)}, "none")
+    with pytest.raises(StateError, match="has moving/n/mean, which the model has not"):
+        merge(before, [forged], 1, plain, "none", still=["n"])
+
+
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [

@@ -4,14 +4,14 @@ A delta is a state of its own, with one form and one hash. It is NumPy alone, el
 that every machine makes the same of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from trainyard.engine.errors import StateError
-from trainyard.engine.state import OUTER, WEIGHTS, State, Tensor
+from trainyard.engine.state import OUTER, WEIGHTS, State, Tensor, is_of
 
 Compression: TypeAlias = Literal["none", "float16", "int8"]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -30,17 +30,28 @@ def trained_names(globe: State) -> list[str]:
     return [WEIGHTS + name.removeprefix(OUTER) for name in globe.tensors if name.startswith(OUTER)]
 
 
-def moving_names(globe: State) -> list[str]:
-    """The weights that are found rather than trained, such as moving statistics."""
+def moving_names(globe: State, still: Collection[str] = ()) -> list[str]:
+    """The weights that are found rather than trained, such as moving statistics.
+
+    Of the layers `still` there are none: nobody changes what they have.
+    """
     trained = set(trained_names(globe))
     return [
         name
         for name, tensor in globe.tensors.items()
-        if name.startswith(WEIGHTS) and name not in trained and tensor.dtype == np.float32
+        if name.startswith(WEIGHTS)
+        and name not in trained
+        and tensor.dtype == np.float32
+        and not is_of(name, still)
     ]
 
 
-def make_delta(globe: State, weights: Mapping[str, Tensor], compression: Compression) -> State:
+def make_delta(
+    globe: State,
+    weights: Mapping[str, Tensor],
+    compression: Compression,
+    still: Collection[str] = (),
+) -> State:
     """The delta of a worker that came from `globe` to `weights`."""
     tensors: dict[str, Tensor | np.generic] = {}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -54,12 +65,14 @@ def make_delta(globe: State, weights: Mapping[str, Tensor], compression: Compres
             else:
                 # NumPy rounds to the nearest, and to the even one of two.
                 tensors[_DELTA + short] = moved.astype(_STORED[compression])
-    for name in moving_names(globe):
+    for name in moving_names(globe, still):
         tensors[_MOVING + name.removeprefix(WEIGHTS)] = weights[name]
     return State(tensors)
 
 
-def read_delta(globe: State, delta: State, compression: Compression) -> dict[str, Floats]:
+def read_delta(
+    globe: State, delta: State, compression: Compression, still: Collection[str] = ()
+) -> dict[str, Floats]:
     """How far each weight of `globe` moved, and the moving statistics, by their names.
 
     A delta comes from a stranger: one that does not belong to `globe` is refused.
@@ -74,7 +87,7 @@ def read_delta(globe: State, delta: State, compression: Compression) -> dict[str
         if compression == "int8":
             expected.add(_SCALE + short)
             read[name] *= _tensor(delta, _SCALE + short, (), np.float32)
-    for name in moving_names(globe):
+    for name in moving_names(globe, still):
         short = name.removeprefix(WEIGHTS)
         expected.add(_MOVING + short)
         read[name] = _tensor(delta, _MOVING + short, globe.tensors[name].shape, np.float32)

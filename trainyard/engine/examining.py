@@ -110,7 +110,8 @@ class Examiner:
 
     def _delta(self, offer: Offer, globe: State) -> State:
         delta = self._exchange.get(offer.delta or "", self._most_bytes)
-        moved = read_delta(globe, delta, rounds_of(self._manifest).compression)
+        compression = rounds_of(self._manifest).compression
+        moved = read_delta(globe, delta, compression, self._manifest.model.still)
         if not is_finite(moved):
             raise StateError(f"the delta of worker {offer.slot} has values that are no numbers")
         return delta

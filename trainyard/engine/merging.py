@@ -4,7 +4,7 @@ It is NumPy alone, element by element and in the order of slots. So every machin
 bits, whatever it computes its own part with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,12 @@ from trainyard.protocol.manifest.training import Outer, Rounds
 
 
 def merge(
-    globe: State, deltas: Sequence[State], step: int, outer: Outer, compression: Compression
+    globe: State,
+    deltas: Sequence[State],
+    step: int,
+    outer: Outer,
+    compression: Compression,
+    still: Collection[str] = (),
 ) -> State:
     """The global state after a round that ends before `step`.
 
@@ -35,9 +40,9 @@ def merge(
     counters = Counters.of(globe)
     if counters.stop is not Stop.NO:
         return globe
-    read = [read_delta(globe, delta, compression) for delta in deltas]
+    read = [read_delta(globe, delta, compression, still) for delta in deltas]
     with np.errstate(over="ignore", invalid="ignore"):
-        merged = _step(globe, read, outer) if read else {}
+        merged = _step(globe, read, outer, still) if read else {}
     if not merged or not is_finite(merged):
         counters.stop = Stop.DIVERGED
         return State({**globe.tensors, **counters.tensors()})
@@ -52,7 +57,8 @@ def merge_round(
     plan, rounds = plan_of(manifest), rounds_of(manifest)
     _, last = plan.bounds(plan.segment(Merge(number)))
     in_order = [deltas[slot] for slot in sorted(deltas)]
-    return merge(globe, in_order, last, rounds.outer, rounds.compression)
+    still = manifest.model.still
+    return merge(globe, in_order, last, rounds.outer, rounds.compression, still)
 
 
 def deltas_sent(leaves: Sequence[State], deltas: Mapping[bytes, State]) -> dict[int, State]:
@@ -94,7 +100,9 @@ def check_quorum(manifest: Manifest, globe: State, there: int) -> None:
         raise StateError(f"{there} workers were in this round, and {quorum} make one: it is none")
 
 
-def _step(globe: State, deltas: Sequence[dict[str, Floats]], outer: Outer) -> dict[str, Tensor]:
+def _step(
+    globe: State, deltas: Sequence[dict[str, Floats]], outer: Outer, still: Collection[str]
+) -> dict[str, Tensor]:
     rate, momentum = np.float32(outer.learning_rate), np.float32(outer.momentum)
     merged: dict[str, Tensor] = {}
     for name in trained_names(globe):
@@ -103,7 +111,7 @@ def _step(globe: State, deltas: Sequence[dict[str, Floats]], outer: Outer) -> di
         speed = momentum * globe.tensors[twin] + gradient
         merged[twin] = speed
         merged[name] = globe.tensors[name] - rate * (gradient + momentum * speed)
-    for name in moving_names(globe):
+    for name in moving_names(globe, still):
         merged[name] = _mean_unless_same([delta[name] for delta in deltas])
     return merged
 

@@ -162,8 +162,10 @@ class RoundsTraining(Training):
             _, last = self.plan.bounds(segment)
             self._stepper.seed_for(last * self._workers + part.slot)
             variables = self._reader.read()
-            delta = make_delta(globe, variables, compression)
-            if is_finite(delta.tensors) and is_finite(read_delta(globe, delta, compression)):
+            still = self.manifest.model.still
+            delta = make_delta(globe, variables, compression, still)
+            if is_finite(delta.tensors) and is_finite(read_delta(globe, delta, compression, still)):
+                # What stands still is in the global state, and neither sent nor kept.
                 sent = {*trained_names(globe), *moving_names(globe)}
                 own = {
                     name: one

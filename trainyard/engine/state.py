@@ -7,7 +7,7 @@ order of their names and without gaps, the header in canonical JSON and filled u
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,11 @@ _DTYPES = {
 _NAMES = {np.dtype(numpy_name): name for name, numpy_name in _DTYPES.items()}
 
 Tensor = npt.NDArray[Any]
+
+
+def is_of(name: str, layers: Iterable[str]) -> bool:
+    """Whether a tensor is a weight of one of these layers."""
+    return any(name.startswith(f"{WEIGHTS}{layer}/") for layer in layers)
 
 
 class State:

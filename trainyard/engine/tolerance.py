@@ -13,7 +13,7 @@ import numpy as np
 
 from trainyard.engine.counting import RUN, Counters, Stop
 from trainyard.engine.errors import RunError, StateError
-from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State, Tensor
+from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State, Tensor, is_of
 from trainyard.protocol.manifest import Manifest
 
 # By benchmarks/tolerance.py --quick, up to 10 steps, under Adam, SGD with momentum and RMSprop: the
@@ -103,12 +103,12 @@ class Terms:
         return cls(
             last - first,
             manifest.training.early_stopping is not None,
-            tuple(one.name for one in manifest.model.layers if not one.trainable),
+            manifest.model.still,
             1 / validated if validated else 0.0,
         )
 
     def is_still(self, name: str) -> bool:
-        return any(name.startswith(f"{WEIGHTS}{layer}/") for layer in self.still)
+        return is_of(name, self.still)
 
 
 def deviation(start: State, claimed: State, found: State, terms: Terms) -> Deviation:

@@ -71,6 +71,11 @@ class Model(Strict):
         return sum(effect.trainable for effect in self.effects.values())
 
     @property
+    def still(self) -> tuple[str, ...]:
+        """The layers that are not trained: no step changes what they have."""
+        return tuple(layer.name for layer in self.layers if not layer.trainable)
+
+    @property
     def moving_parameters(self) -> int:
         """Those that a step may change: of a layer that is not trained there are none."""
         effects = (self.effects[layer.name] for layer in self.layers if layer.trainable)
