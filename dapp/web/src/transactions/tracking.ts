@@ -15,7 +15,8 @@ import { forgetTask, useConfig } from "~/api/queries";
 import { forgetDraft } from "~/drafts/draft";
 import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
-import { fateOf, isPending, type Tracked, TransactionStore } from "~/transactions/store";
+import { takerOf } from "~/transactions/replaced";
+import { fateOf, fateOfReplaced, isPending, type Tracked, TransactionStore } from "~/transactions/store";
 
 export const transactions = new TransactionStore(
   typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
@@ -81,7 +82,8 @@ export function useTracking(): void {
   }, [isWatching, client, chainId, needed, queries, currency.symbol]);
 }
 
-async function progressOf(
+/** What is new about a transaction that was sent; null where nothing is. */
+export async function progressOf(
   client: Client,
   item: Tracked,
   hash: Hash,
@@ -111,10 +113,13 @@ async function whileWaiting(client: Client, item: Tracked, hash: Hash): Promise<
   const nonce = sent?.nonce ?? item.nonce ?? null;
   const address = item.account as `0x${string}`;
   const used = await getTransactionCount(client, { address, blockTag: "latest" });
-  const fate = fateOf({ nonce, used, isKnown: sent !== null, ageMs: Date.now() - item.at });
-  // A block may have come between the two questions.
+  const fate =
+    nonce !== null && used > nonce
+      ? fateOfReplaced(item, await takerOf(client, address, nonce))
+      : fateOf({ isKnown: sent !== null, ageMs: Date.now() - item.at });
+  // A block may have come between the questions.
   const receipt = fate && (await getTransactionReceipt(client, { hash }).catch(() => null));
-  if (fate && !receipt) return fate;
+  if (fate && !receipt) return { ...fate, nonce };
   return nonce === (item.nonce ?? null) ? null : { nonce };
 }
 
