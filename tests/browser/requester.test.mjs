@@ -7,7 +7,19 @@ import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { flowersCsv } from "./flowers.mjs";
 import { formTests } from "./forms.mjs";
-import { checkPage, connect, DESKTOP, openPage, PHONE, shoot, startBrowser, startYard } from "./stage.mjs";
+import {
+  ask,
+  checkPage,
+  connect,
+  DESKTOP,
+  hasFocus,
+  openPage,
+  PHONE,
+  shoot,
+  startBrowser,
+  startYard,
+  tabTo,
+} from "./stage.mjs";
 import { addWallet } from "./wallet.mjs";
 
 const MINUTES = 60_000;
@@ -55,10 +67,27 @@ async function post(page) {
   return Number(/\d+$/.exec(page.url())[0]);
 }
 
-async function ask(method, params = []) {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  const answer = await fetch(yard.rpc, { method: "POST", headers: { "content-type": "application/json" }, body });
-  return (await answer.json()).result;
+/** In the page: notes when the chart of the loss first says that it goes up to a step. */
+function noteSteps() {
+  const chart = document.querySelector('.chart-plot[aria-label^="Loss "]');
+  const last = () => Number(/up to step (\d+)$/.exec(chart.ariaLabel)[1]);
+  // What is there already came with the page, not live.
+  const before = last();
+  window.shownSteps = [];
+  new MutationObserver(() => {
+    if (last() > before) window.shownSteps.push({ step: last(), at: Date.now() / 1000 });
+  }).observe(chart, { attributes: true, attributeFilter: ["aria-label"] });
+}
+
+/** How many seconds after they were made steps were shown, from the fastest to the slowest. */
+async function lagsOf(task, shown) {
+  const { series } = await (await fetch(`${yard.url}/api/v1/tasks/${task}/metrics?points=4000`)).json();
+  const { steps, times } = series.find((one) => one.name === "loss");
+  const made = new Map(steps.map((step, at) => [step, times[at]]));
+  return shown
+    .filter(({ step }) => made.has(step))
+    .map(({ step, at }) => at - made.get(step))
+    .sort((a, b) => a - b);
 }
 
 test("the market can be looked at without a wallet, by keyboard alone", { timeout: 2 * MINUTES }, async () => {
@@ -69,10 +98,63 @@ test("the market can be looked at without a wallet, by keyboard alone", { timeou
   await checkPage(page, "the empty market");
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Skip to content");
-  await page.getByRole("link", { name: "Workers", exact: true }).focus();
+  await tabTo(page, page.getByRole("link", { name: "Workers", exact: true }));
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Leaderboard" }).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
+  await context.close();
+});
+
+test("a form is filled in and checked, and dialogs are left, by keyboard alone", { timeout: 4 * MINUTES }, async () => {
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  const keys = page.keyboard;
+  const dialog = page.getByRole("dialog");
+  const connecting = page.getByRole("button", { name: "Connect", exact: true });
+  await tabTo(page, connecting);
+  await keys.press("Enter");
+  await dialog.getByRole("heading", { name: "Connect a wallet" }).waitFor();
+  assert.ok(await page.evaluate(() => document.querySelector("dialog").contains(document.activeElement)));
+  await keys.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  assert.ok(await hasFocus(connecting), "the focus is where it was before the dialog");
+  await keys.press("Enter");
+  await tabTo(page, dialog.getByRole("button", { name: /Test Wallet/ }));
+  await keys.press("Enter");
+  const wallet = page.getByRole("button", { name: /^Wallet 0x/ });
+  await wallet.waitFor();
+  await tabTo(page, wallet);
+  await keys.press("Space");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor();
+  await keys.press("Escape");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor({ state: "detached" });
+  assert.ok(await hasFocus(wallet), "the focus is where it was before the menu");
+
+  await tabTo(page, page.getByRole("button", { name: /Two moons/ }));
+  await keys.press("Enter");
+  const sentence = page.getByTestId("cost-sentence");
+  await sentence.waitFor();
+  await tabTo(page, page.getByRole("radio", { name: /One worker/ }));
+  await keys.press("ArrowDown");
+  assert.ok(await hasFocus(page.getByRole("radio", { name: /Together/ })));
+  assert.ok(await page.getByRole("radio", { name: /Together/ }).isChecked());
+  await keys.press("ArrowUp");
+  const epochs = page.getByLabel("Epochs");
+  await tabTo(page, epochs);
+  await keys.press("Control+A");
+  await keys.type("2");
+  await page.waitForFunction(() => JSON.parse(localStorage.getItem("trainyard.draft")).training.until.epochs === 2);
+  await tabTo(page, page.getByRole("button", { name: "Check everything" }));
+  await keys.press("Space");
+  const posting = page.getByRole("button", { name: /^Post task for/ });
+  await posting.waitFor({ timeout: 3 * MINUTES });
+  assert.ok(await hasFocus(posting), "who checked is where it is posted");
+  await page.evaluate(() => {
+    window.testWallet.declines = true;
+  });
+  await keys.press("Enter");
+  await page.getByText("You declined in your wallet. Nothing was sent.", { exact: false }).first().waitFor();
+  await checkPage(page, "the form after the keyboard");
   await context.close();
 });
 
@@ -206,7 +288,11 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await waitForState(page, "Training", 3 * MINUTES);
     await page.reload();
     await page.locator(".chart-plot canvas").first().waitFor({ timeout: 3 * MINUTES });
+    await page.evaluate(noteSteps);
     await page.locator(".stage-done", { hasText: "Training" }).waitFor({ timeout: 5 * MINUTES });
+    const lags = await lagsOf(task, await page.evaluate(() => window.shownSteps));
+    assert.ok(lags.length > 0, "no step was shown live");
+    t.diagnostic(`steps are shown ${lags[lags.length >> 1].toFixed(2)} s after they were made, the last of ${lags.length} ${lags.at(-1).toFixed(2)} s`);
     await page.reload();
     await page.locator(".stage-done", { hasText: "Submitted" }).waitFor({ timeout: 3 * MINUTES });
     await waitForState(page, "Settled", 6 * MINUTES);
@@ -223,6 +309,18 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     assert.match(page.url(), /tab=history/);
     await page.goto(`${yard.url}/tasks/${task}?tab=logs`);
     await page.locator(".log-line").first().waitFor();
+    const texts = await page.locator(".log-line > span:last-child").allInnerTexts();
+    const count = (word) => texts.filter((text) => text.toLowerCase().includes(word)).length;
+    // Any word that some lines have, and others not.
+    const words = [...new Set(texts.flatMap((text) => text.toLowerCase().match(/[a-z]{4,}/g) ?? []))];
+    const word = words.find((one) => count(one) < texts.length);
+    await page.getByLabel("Search the log").fill(word);
+    await page.locator(".log-line mark").first().waitFor();
+    const found = await page.locator(".log-line > span:last-child").allInnerTexts();
+    assert.equal(found.length, count(word));
+    for (const text of found) assert.ok(text.toLowerCase().includes(word), `${text} has no ${word}`);
+    const marks = await page.locator(".log-line mark").allInnerTexts();
+    assert.deepEqual(marks.map((mark) => mark.toLowerCase()), found.map(() => word));
     await page.getByLabel("Search the log").fill("zzz-nothing");
     await page.getByText("No line has that").waitFor();
   });
@@ -268,26 +366,32 @@ test("a requester drops model and data, posts, watches and downloads a model tha
   await context.close();
 });
 
-test("a task is cancelled, and its money withdrawn", { timeout: 6 * MINUTES }, async () => {
-  await yard.order("pause");
-  const context = await visitor();
-  const page = await openPage(context, yard, "/new");
-  await connect(page);
-  await chooseExample(page);
-  await checkAll(page);
-  const task = await post(page);
-  await page.getByRole("button", { name: "Cancel task" }).click();
-  await waitForState(page, "Cancelled", MINUTES);
-  await page.getByText("Refunded").waitFor();
-  await checkPage(page, "a cancelled task");
-  await page.goto(`${yard.url}/account`);
-  await page.getByRole("link", { name: new RegExp(`^${task} ·`) }).waitFor();
-  await page.getByRole("button", { name: /^Withdraw/ }).click();
-  await page.locator(".toast[data-stage=final]", { hasText: "Withdraw" }).waitFor({ timeout: MINUTES });
-  await page.getByRole("button", { name: /^Withdraw/ }).waitFor({ state: "detached" });
-  await context.close();
-  await yard.order("resume");
-});
+for (const wallet of ["Test Wallet", "Burner wallet"]) {
+  test(`a task is cancelled, and its money withdrawn: ${wallet}`, { timeout: 6 * MINUTES }, async () => {
+    await yard.order("pause");
+    const context = await visitor({ wallet: wallet === "Test Wallet" ? {} : false });
+    const page = await openPage(context, yard, "/new");
+    await connect(page, wallet);
+    await chooseExample(page);
+    await checkAll(page);
+    const task = await post(page);
+    await waitForState(page, "Open", MINUTES);
+    await page.reload();
+    await waitForState(page, "Open", MINUTES);
+    await page.locator(".stage-done", { hasText: "Posted" }).waitFor();
+    await page.getByRole("button", { name: "Cancel task" }).click();
+    await waitForState(page, "Cancelled", MINUTES);
+    await page.getByText("Refunded").waitFor();
+    await checkPage(page, "a cancelled task");
+    await page.goto(`${yard.url}/account`);
+    await page.getByRole("link", { name: new RegExp(`^${task} ·`) }).waitFor();
+    await page.getByRole("button", { name: /^Withdraw/ }).click();
+    await page.locator(".toast[data-stage=final]", { hasText: "Withdraw" }).waitFor({ timeout: MINUTES });
+    await page.getByRole("button", { name: /^Withdraw/ }).waitFor({ state: "detached" });
+    await context.close();
+    await yard.order("resume");
+  });
+}
 
 test("a task whose workers fall silent fails, and all of it comes back", { timeout: 8 * MINUTES }, async () => {
   const context = await visitor();
@@ -299,8 +403,8 @@ test("a task whose workers fall silent fails, and all of it comes back", { timeo
   await waitForState(page, "Training", 3 * MINUTES);
   await yard.order("pause");
   // The time to train is over at once.
-  await ask("evm_increaseTime", [24 * 3600]);
-  await ask("evm_mine");
+  await ask(yard, "evm_increaseTime", [24 * 3600]);
+  await ask(yard, "evm_mine");
   await page.getByRole("button", { name: "Move on" }).click({ timeout: MINUTES });
   await waitForState(page, "Failed", MINUTES);
   await page.getByText("too few workers answered alike, or in time", { exact: false }).first().waitFor();
@@ -309,6 +413,41 @@ test("a task whose workers fall silent fails, and all of it comes back", { timeo
   await shoot(page, "task-failed");
   await context.close();
   await yard.order("resume");
+});
+
+test("filters of the market stay in the address bar", { timeout: 2 * MINUTES }, async () => {
+  const { address } = yard.people.requester;
+  const wanted = `state=failed&state=cancelled&sort=oldest&search=${address}`;
+  const { items } = await (await fetch(`${yard.url}/api/v1/tasks?${wanted}`)).json();
+  const titles = items.map((item) => `${item.id} ·`);
+  const context = await visitor({ wallet: false });
+  const page = await openPage(context, yard);
+  const rows = async () =>
+    (await page.locator("tbody .row-link").allInnerTexts()).map((text) => /^\d+ ·/.exec(text)[0]);
+  const isFiltered = async () => {
+    await page.waitForFunction(
+      (count) => document.querySelectorAll("tbody .row-link").length === count,
+      items.length,
+    );
+    assert.deepEqual(await rows(), titles);
+    assert.equal(new URL(page.url()).search, `?show=failed&sort=oldest&q=${address}`);
+    assert.equal(await page.getByRole("button", { name: "Failed" }).getAttribute("aria-pressed"), "true");
+    assert.equal(await page.getByRole("button", { name: "All" }).getAttribute("aria-pressed"), "false");
+    assert.equal(await page.getByLabel("Order").inputValue(), "oldest");
+    assert.equal(await page.getByLabel("Search tasks").inputValue(), address);
+  };
+  await page.locator("tbody .row-link").first().waitFor();
+  const all = await rows();
+  assert.ok(items.length > 1 && items.length < all.length, "the filters leave some and take some");
+
+  await page.getByRole("button", { name: "Failed" }).click();
+  await page.getByLabel("Order").selectOption("oldest");
+  await page.getByLabel("Search tasks").fill(address);
+
+  await isFiltered();
+  await page.reload();
+  await isFiltered();
+  await context.close();
 });
 
 test("every page looks right in both themes on a desk and on a phone", { timeout: 6 * MINUTES }, async () => {
