@@ -67,27 +67,25 @@ async function post(page) {
   return Number(/\d+$/.exec(page.url())[0]);
 }
 
-/** In the page: notes when the chart of the loss first says that it goes up to a step. */
+/** In the page: notes when the chart of the loss first goes up to a step; gives back how many charts are there. */
 function noteSteps() {
-  const chart = document.querySelector('.chart-plot[aria-label^="Loss "]');
-  const last = () => Number(/up to step (\d+)$/.exec(chart.ariaLabel)[1]);
-  // What is there already came with the page, not live.
-  const before = last();
   window.shownSteps = [];
   new MutationObserver(() => {
-    if (last() > before) window.shownSteps.push({ step: last(), at: Date.now() / 1000 });
-  }).observe(chart, { attributes: true, attributeFilter: ["aria-label"] });
+    const label = document.querySelector('.chart-plot[aria-label^="Loss "]')?.ariaLabel ?? "";
+    const step = Number(/up to step (\d+)$/.exec(label)?.[1] ?? 0);
+    const last = window.shownSteps.at(-1)?.step ?? 0;
+    if (step > last) window.shownSteps.push({ step, at: Date.now() / 1000 });
+  }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-label"] });
+  return document.querySelectorAll(".chart-plot").length;
 }
 
-/** How many seconds after they were made steps were shown, from the fastest to the slowest. */
+/** How many seconds after it was made each step was shown. */
 async function lagsOf(task, shown) {
   const { series } = await (await fetch(`${yard.url}/api/v1/tasks/${task}/metrics?points=4000`)).json();
   const { steps, times } = series.find((one) => one.name === "loss");
-  const made = new Map(steps.map((step, at) => [step, times[at]]));
   return shown
-    .filter(({ step }) => made.has(step))
-    .map(({ step, at }) => at - made.get(step))
-    .sort((a, b) => a - b);
+    .filter(({ step }) => steps.includes(step))
+    .map(({ step, at }) => ({ step, lag: at - times[steps.indexOf(step)] }));
 }
 
 test("the market can be looked at without a wallet, by keyboard alone", { timeout: 2 * MINUTES }, async () => {
@@ -102,59 +100,6 @@ test("the market can be looked at without a wallet, by keyboard alone", { timeou
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Leaderboard" }).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
-  await context.close();
-});
-
-test("a form is filled in and checked, and dialogs are left, by keyboard alone", { timeout: 4 * MINUTES }, async () => {
-  const context = await visitor();
-  const page = await openPage(context, yard, "/new");
-  const keys = page.keyboard;
-  const dialog = page.getByRole("dialog");
-  const connecting = page.getByRole("button", { name: "Connect", exact: true });
-  await tabTo(page, connecting);
-  await keys.press("Enter");
-  await dialog.getByRole("heading", { name: "Connect a wallet" }).waitFor();
-  assert.ok(await page.evaluate(() => document.querySelector("dialog").contains(document.activeElement)));
-  await keys.press("Escape");
-  await dialog.waitFor({ state: "detached" });
-  assert.ok(await hasFocus(connecting), "the focus is where it was before the dialog");
-  await keys.press("Enter");
-  await tabTo(page, dialog.getByRole("button", { name: /Test Wallet/ }));
-  await keys.press("Enter");
-  const wallet = page.getByRole("button", { name: /^Wallet 0x/ });
-  await wallet.waitFor();
-  await tabTo(page, wallet);
-  await keys.press("Space");
-  await page.getByRole("button", { name: "Disconnect" }).waitFor();
-  await keys.press("Escape");
-  await page.getByRole("button", { name: "Disconnect" }).waitFor({ state: "detached" });
-  assert.ok(await hasFocus(wallet), "the focus is where it was before the menu");
-
-  await tabTo(page, page.getByRole("button", { name: /Two moons/ }));
-  await keys.press("Enter");
-  const sentence = page.getByTestId("cost-sentence");
-  await sentence.waitFor();
-  await tabTo(page, page.getByRole("radio", { name: /One worker/ }));
-  await keys.press("ArrowDown");
-  assert.ok(await hasFocus(page.getByRole("radio", { name: /Together/ })));
-  assert.ok(await page.getByRole("radio", { name: /Together/ }).isChecked());
-  await keys.press("ArrowUp");
-  const epochs = page.getByLabel("Epochs");
-  await tabTo(page, epochs);
-  await keys.press("Control+A");
-  await keys.type("2");
-  await page.waitForFunction(() => JSON.parse(localStorage.getItem("trainyard.draft")).training.until.epochs === 2);
-  await tabTo(page, page.getByRole("button", { name: "Check everything" }));
-  await keys.press("Space");
-  const posting = page.getByRole("button", { name: /^Post task for/ });
-  await posting.waitFor({ timeout: 3 * MINUTES });
-  assert.ok(await hasFocus(posting), "who checked is where it is posted");
-  await page.evaluate(() => {
-    window.testWallet.declines = true;
-  });
-  await keys.press("Enter");
-  await page.getByText("You declined in your wallet. Nothing was sent.", { exact: false }).first().waitFor();
-  await checkPage(page, "the form after the keyboard");
   await context.close();
 });
 
@@ -208,6 +153,59 @@ test("signing in with Ethereum opens notifications", { timeout: 2 * MINUTES }, a
 });
 
 formTests({ visitor, yard: () => yard });
+
+test("a form is filled in and checked, and dialogs are left, by keyboard alone", { timeout: 4 * MINUTES }, async () => {
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  const keys = page.keyboard;
+  const dialog = page.getByRole("dialog");
+  const connecting = page.getByRole("button", { name: "Connect", exact: true });
+  await tabTo(page, connecting);
+  await keys.press("Enter");
+  await dialog.getByRole("heading", { name: "Connect a wallet" }).waitFor();
+  assert.ok(await page.evaluate(() => document.querySelector("dialog").contains(document.activeElement)));
+  await keys.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  assert.ok(await hasFocus(connecting), "the focus is where it was before the dialog");
+  await keys.press("Enter");
+  await tabTo(page, dialog.getByRole("button", { name: /Test Wallet/ }));
+  await keys.press("Enter");
+  const wallet = page.getByRole("button", { name: /^Wallet 0x/ });
+  await wallet.waitFor();
+  await tabTo(page, wallet);
+  await keys.press("Space");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor();
+  await keys.press("Escape");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor({ state: "detached" });
+  assert.ok(await hasFocus(wallet), "the focus is where it was before the menu");
+
+  await tabTo(page, page.getByRole("button", { name: /Two moons/ }));
+  await keys.press("Enter");
+  const sentence = page.getByTestId("cost-sentence");
+  await sentence.waitFor();
+  await tabTo(page, page.getByRole("radio", { name: /One worker/ }));
+  await keys.press("ArrowDown");
+  assert.ok(await hasFocus(page.getByRole("radio", { name: /Together/ })));
+  assert.ok(await page.getByRole("radio", { name: /Together/ }).isChecked());
+  await keys.press("ArrowUp");
+  const epochs = page.getByLabel("Epochs");
+  await tabTo(page, epochs);
+  await keys.press("Control+A");
+  await keys.type("2");
+  await page.waitForFunction(() => JSON.parse(localStorage.getItem("trainyard.draft")).training.until.epochs === 2);
+  await tabTo(page, page.getByRole("button", { name: "Check everything" }));
+  await keys.press("Space");
+  const posting = page.getByRole("button", { name: /^Post task for/ });
+  await posting.waitFor({ timeout: 3 * MINUTES });
+  assert.ok(await hasFocus(posting), "who checked is where it is posted");
+  await page.evaluate(() => {
+    window.testWallet.declines = true;
+  });
+  await keys.press("Enter");
+  await page.getByText("You declined in your wallet. Nothing was sent.", { exact: false }).first().waitFor();
+  await checkPage(page, "the form after the keyboard");
+  await context.close();
+});
 
 test("a requester drops model and data, posts, watches and downloads a model that works", { timeout: 12 * MINUTES }, async (t) => {
   // One after the other, and none after one that failed: each goes on where the last ended.
@@ -271,13 +269,22 @@ test("a requester drops model and data, posts, watches and downloads a model tha
   });
 
   let task;
+  let watching;
   await step("a reload after sending finds the transaction, and then the task", async () => {
     await checkAll(page);
     await page.getByRole("button", { name: /^Post task for/ }).click();
     await page.locator(".toast[data-stage=sent], .toast[data-stage=mined]").first().waitFor();
+    // The form comes late: the transaction is in a block before it is there.
+    await page.route(/\/assets\/new_task_page-/, async (route) => {
+      await page.locator(".toast[data-stage=mined], .toast[data-stage=final]").first().waitFor();
+      await route.continue();
+    });
     await page.reload();
     await page.waitForURL(/\/tasks\/\d+$/, { timeout: MINUTES });
     task = Number(/\d+$/.exec(page.url())[0]);
+    watching = await openPage(context, yard, `/tasks/${task}`);
+    await watching.getByText("Live", { exact: true }).waitFor();
+    assert.equal(await watching.evaluate(noteSteps), 0, "no step was made before somebody watched");
     await page.locator(".toast[data-stage=final]").waitFor({ timeout: MINUTES });
     await page.goto(`${yard.url}/new`);
     await page.getByRole("button", { name: /Two moons/ }).waitFor();
@@ -288,17 +295,22 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await waitForState(page, "Training", 3 * MINUTES);
     await page.reload();
     await page.locator(".chart-plot canvas").first().waitFor({ timeout: 3 * MINUTES });
-    await page.evaluate(noteSteps);
     await page.locator(".stage-done", { hasText: "Training" }).waitFor({ timeout: 5 * MINUTES });
-    const lags = await lagsOf(task, await page.evaluate(() => window.shownSteps));
-    assert.ok(lags.length > 0, "no step was shown live");
-    t.diagnostic(`steps are shown ${lags[lags.length >> 1].toFixed(2)} s after they were made, the last of ${lags.length} ${lags.at(-1).toFixed(2)} s`);
     await page.reload();
     await page.locator(".stage-done", { hasText: "Submitted" }).waitFor({ timeout: 3 * MINUTES });
     await waitForState(page, "Settled", 6 * MINUTES);
     await page.reload();
     await waitForState(page, "Settled", MINUTES);
     await checkPage(page, "a settled task");
+  });
+
+  await step("what came live came soon after it was made", async () => {
+    await watching.waitForFunction(() => window.shownSteps.length > 0);
+    const lags = await lagsOf(task, await watching.evaluate(() => window.shownSteps));
+    // How long it may take depends on what else this machine does, so it is told and not asserted.
+    for (const { step, lag } of lags) t.diagnostic(`step ${step} is in the chart ${lag.toFixed(2)} s after it was made`);
+    assert.ok(lags.length > 0 && lags.every(({ lag }) => lag > 0));
+    await watching.close();
   });
 
   await step("all of its parts are there", async () => {

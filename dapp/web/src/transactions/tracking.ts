@@ -12,9 +12,10 @@ import {
 } from "viem/actions";
 import { useClient } from "wagmi";
 import { forgetTask, useConfig } from "~/api/queries";
-import { forgetDraft } from "~/drafts/draft";
+import { forgetDraft, loadDraft } from "~/drafts/draft";
 import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
+import { navigate } from "~/router";
 import { takerOf } from "~/transactions/replaced";
 import { fateOf, fateOfReplaced, isPending, type Tracked, TransactionStore } from "~/transactions/store";
 
@@ -63,8 +64,7 @@ export function useTracking(): void {
           if (changes.stage === "mined" || changes.stage === "failed" || changes.stage === "final") {
             const task = changes.task ?? item.task;
             if (task) forgetTask(queries, task);
-            // Posted is posted: who comes back to the form later is not to post it once more.
-            if (item.draft && changes.stage !== "failed") forgetDraft(localStorage, item.draft);
+            if (item.draft && changes.stage !== "failed") leaveDraft(item.draft, task);
             void queries.invalidateQueries({ queryKey: ["account"] });
             void queries.invalidateQueries({ queryKey: ["balance"] });
           }
@@ -80,6 +80,14 @@ export function useTracking(): void {
       clearTimeout(timer);
     };
   }, [isWatching, client, chainId, needed, queries, currency.symbol]);
+}
+
+/** Posted is posted: who comes back to the form later is not to post it once more. */
+function leaveDraft(draft: string, task: number | null): void {
+  // Here and not in the form: that may still be loading, and would then begin an empty one.
+  const isShown = location.pathname === "/new" && loadDraft(localStorage).id === draft;
+  forgetDraft(localStorage, draft);
+  if (isShown && task) navigate(`/tasks/${task}`, { replace: true });
 }
 
 /** What is new about a transaction that was sent; null where nothing is. */
