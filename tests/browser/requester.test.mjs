@@ -274,11 +274,12 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await checkAll(page);
     await page.getByRole("button", { name: /^Post task for/ }).click();
     await page.locator(".toast[data-stage=sent], .toast[data-stage=mined]").first().waitFor();
-    // The form comes late: the transaction is in a block before it is there.
-    await page.route(/\/assets\/new_task_page-/, async (route) => {
+    // The form comes late, this once: the transaction is in a block before it is there.
+    const late = async (route) => {
       await page.locator(".toast[data-stage=mined], .toast[data-stage=final]").first().waitFor();
       await route.continue();
-    });
+    };
+    await page.route(/\/assets\/new_task_page-/, late, { times: 1 });
     await page.reload();
     await page.waitForURL(/\/tasks\/\d+$/, { timeout: MINUTES });
     task = Number(/\d+$/.exec(page.url())[0]);
