@@ -232,6 +232,10 @@ test-page: page ## The page: types, style, what it computes by itself, and its w
 test-browser: setup sandbox chromium ## The page in Chromium, with a wallet, on a whole market; screenshots into build/screenshots
 	@node --test --test-concurrency=1 --test-reporter=spec tests/browser/*.test.mjs
 
+.PHONY: screenshots
+screenshots: test-browser ## The README's pictures, from the tests in the browser
+	@for name in market task; do cp "build/screenshots/$$name-desktop-light.png" "docs/images/$$name.png"; done
+
 .PHONY: leaks
 leaks: setup ## The plugin's own code under AddressSanitizer, ThreadSanitizer and valgrind
 	@$(PYTHON) -m tests.iptf_leak address thread $(if $(shell command -v valgrind),valgrind)

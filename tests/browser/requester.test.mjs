@@ -7,7 +7,19 @@ import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { flowersCsv } from "./flowers.mjs";
 import { formTests } from "./forms.mjs";
-import { checkPage, connect, DESKTOP, openPage, PHONE, shoot, startBrowser, startYard } from "./stage.mjs";
+import {
+  ask,
+  checkPage,
+  connect,
+  DESKTOP,
+  hasFocus,
+  openPage,
+  PHONE,
+  shoot,
+  startBrowser,
+  startYard,
+  tabTo,
+} from "./stage.mjs";
 import { addWallet } from "./wallet.mjs";
 
 const MINUTES = 60_000;
@@ -55,10 +67,25 @@ async function post(page) {
   return Number(/\d+$/.exec(page.url())[0]);
 }
 
-async function ask(method, params = []) {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  const answer = await fetch(yard.rpc, { method: "POST", headers: { "content-type": "application/json" }, body });
-  return (await answer.json()).result;
+/** In the page: notes when the chart of the loss first goes up to a step; gives back how many charts are there. */
+function noteSteps() {
+  window.shownSteps = [];
+  new MutationObserver(() => {
+    const label = document.querySelector('.chart-plot[aria-label^="Loss "]')?.ariaLabel ?? "";
+    const step = Number(/up to step (\d+)$/.exec(label)?.[1] ?? 0);
+    const last = window.shownSteps.at(-1)?.step ?? 0;
+    if (step > last) window.shownSteps.push({ step, at: Date.now() / 1000 });
+  }).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-label"] });
+  return document.querySelectorAll(".chart-plot").length;
+}
+
+/** How many seconds after it was made each step was shown. */
+async function lagsOf(task, shown) {
+  const { series } = await (await fetch(`${yard.url}/api/v1/tasks/${task}/metrics?points=4000`)).json();
+  const { steps, times } = series.find((one) => one.name === "loss");
+  return shown
+    .filter(({ step }) => steps.includes(step))
+    .map(({ step, at }) => ({ step, lag: at - times[steps.indexOf(step)] }));
 }
 
 test("the market can be looked at without a wallet, by keyboard alone", { timeout: 2 * MINUTES }, async () => {
@@ -69,7 +96,7 @@ test("the market can be looked at without a wallet, by keyboard alone", { timeou
   await checkPage(page, "the empty market");
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Skip to content");
-  await page.getByRole("link", { name: "Workers", exact: true }).focus();
+  await tabTo(page, page.getByRole("link", { name: "Workers", exact: true }));
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Leaderboard" }).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
@@ -126,6 +153,59 @@ test("signing in with Ethereum opens notifications", { timeout: 2 * MINUTES }, a
 });
 
 formTests({ visitor, yard: () => yard });
+
+test("a form is filled in and checked, and dialogs are left, by keyboard alone", { timeout: 4 * MINUTES }, async () => {
+  const context = await visitor();
+  const page = await openPage(context, yard, "/new");
+  const keys = page.keyboard;
+  const dialog = page.getByRole("dialog");
+  const connecting = page.getByRole("button", { name: "Connect", exact: true });
+  await tabTo(page, connecting);
+  await keys.press("Enter");
+  await dialog.getByRole("heading", { name: "Connect a wallet" }).waitFor();
+  assert.ok(await page.evaluate(() => document.querySelector("dialog").contains(document.activeElement)));
+  await keys.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  assert.ok(await hasFocus(connecting), "the focus is where it was before the dialog");
+  await keys.press("Enter");
+  await tabTo(page, dialog.getByRole("button", { name: /Test Wallet/ }));
+  await keys.press("Enter");
+  const wallet = page.getByRole("button", { name: /^Wallet 0x/ });
+  await wallet.waitFor();
+  await tabTo(page, wallet);
+  await keys.press("Space");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor();
+  await keys.press("Escape");
+  await page.getByRole("button", { name: "Disconnect" }).waitFor({ state: "detached" });
+  assert.ok(await hasFocus(wallet), "the focus is where it was before the menu");
+
+  await tabTo(page, page.getByRole("button", { name: /Two moons/ }));
+  await keys.press("Enter");
+  const sentence = page.getByTestId("cost-sentence");
+  await sentence.waitFor();
+  await tabTo(page, page.getByRole("radio", { name: /One worker/ }));
+  await keys.press("ArrowDown");
+  assert.ok(await hasFocus(page.getByRole("radio", { name: /Together/ })));
+  assert.ok(await page.getByRole("radio", { name: /Together/ }).isChecked());
+  await keys.press("ArrowUp");
+  const epochs = page.getByLabel("Epochs");
+  await tabTo(page, epochs);
+  await keys.press("Control+A");
+  await keys.type("2");
+  await page.waitForFunction(() => JSON.parse(localStorage.getItem("trainyard.draft")).training.until.epochs === 2);
+  await tabTo(page, page.getByRole("button", { name: "Check everything" }));
+  await keys.press("Space");
+  const posting = page.getByRole("button", { name: /^Post task for/ });
+  await posting.waitFor({ timeout: 3 * MINUTES });
+  assert.ok(await hasFocus(posting), "who checked is where it is posted");
+  await page.evaluate(() => {
+    window.testWallet.declines = true;
+  });
+  await keys.press("Enter");
+  await page.getByText("You declined in your wallet. Nothing was sent.", { exact: false }).first().waitFor();
+  await checkPage(page, "the form after the keyboard");
+  await context.close();
+});
 
 test("a requester drops model and data, posts, watches and downloads a model that works", { timeout: 12 * MINUTES }, async (t) => {
   // One after the other, and none after one that failed: each goes on where the last ended.
@@ -189,13 +269,23 @@ test("a requester drops model and data, posts, watches and downloads a model tha
   });
 
   let task;
+  let watching;
   await step("a reload after sending finds the transaction, and then the task", async () => {
     await checkAll(page);
     await page.getByRole("button", { name: /^Post task for/ }).click();
     await page.locator(".toast[data-stage=sent], .toast[data-stage=mined]").first().waitFor();
+    // The form comes late, this once: the transaction is in a block before it is there.
+    const late = async (route) => {
+      await page.locator(".toast[data-stage=mined], .toast[data-stage=final]").first().waitFor();
+      await route.continue();
+    };
+    await page.route(/\/assets\/new_task_page-/, late, { times: 1 });
     await page.reload();
     await page.waitForURL(/\/tasks\/\d+$/, { timeout: MINUTES });
     task = Number(/\d+$/.exec(page.url())[0]);
+    watching = await openPage(context, yard, `/tasks/${task}`);
+    await watching.getByText("Live", { exact: true }).waitFor();
+    assert.equal(await watching.evaluate(noteSteps), 0, "no step was made before somebody watched");
     await page.locator(".toast[data-stage=final]").waitFor({ timeout: MINUTES });
     await page.goto(`${yard.url}/new`);
     await page.getByRole("button", { name: /Two moons/ }).waitFor();
@@ -215,6 +305,15 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await checkPage(page, "a settled task");
   });
 
+  await step("what came live came soon after it was made", async () => {
+    await watching.waitForFunction(() => window.shownSteps.length > 0);
+    const lags = await lagsOf(task, await watching.evaluate(() => window.shownSteps));
+    // How long it may take depends on what else this machine does, so it is told and not asserted.
+    for (const { step, lag } of lags) t.diagnostic(`step ${step} is in the chart ${lag.toFixed(2)} s after it was made`);
+    assert.ok(lags.length > 0 && lags.every(({ lag }) => lag > 0));
+    await watching.close();
+  });
+
   await step("all of its parts are there", async () => {
     await page.goto(`${yard.url}/tasks/${task}?tab=trace`);
     await page.getByText("Audited: agrees").first().waitFor();
@@ -223,6 +322,18 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     assert.match(page.url(), /tab=history/);
     await page.goto(`${yard.url}/tasks/${task}?tab=logs`);
     await page.locator(".log-line").first().waitFor();
+    const texts = await page.locator(".log-line > span:last-child").allInnerTexts();
+    const count = (word) => texts.filter((text) => text.toLowerCase().includes(word)).length;
+    // Any word that some lines have, and others not.
+    const words = [...new Set(texts.flatMap((text) => text.toLowerCase().match(/[a-z]{4,}/g) ?? []))];
+    const word = words.find((one) => count(one) < texts.length);
+    await page.getByLabel("Search the log").fill(word);
+    await page.locator(".log-line mark").first().waitFor();
+    const found = await page.locator(".log-line > span:last-child").allInnerTexts();
+    assert.equal(found.length, count(word));
+    for (const text of found) assert.ok(text.toLowerCase().includes(word), `${text} has no ${word}`);
+    const marks = await page.locator(".log-line mark").allInnerTexts();
+    assert.deepEqual(marks.map((mark) => mark.toLowerCase()), found.map(() => word));
     await page.getByLabel("Search the log").fill("zzz-nothing");
     await page.getByText("No line has that").waitFor();
   });
@@ -268,26 +379,32 @@ test("a requester drops model and data, posts, watches and downloads a model tha
   await context.close();
 });
 
-test("a task is cancelled, and its money withdrawn", { timeout: 6 * MINUTES }, async () => {
-  await yard.order("pause");
-  const context = await visitor();
-  const page = await openPage(context, yard, "/new");
-  await connect(page);
-  await chooseExample(page);
-  await checkAll(page);
-  const task = await post(page);
-  await page.getByRole("button", { name: "Cancel task" }).click();
-  await waitForState(page, "Cancelled", MINUTES);
-  await page.getByText("Refunded").waitFor();
-  await checkPage(page, "a cancelled task");
-  await page.goto(`${yard.url}/account`);
-  await page.getByRole("link", { name: new RegExp(`^${task} ·`) }).waitFor();
-  await page.getByRole("button", { name: /^Withdraw/ }).click();
-  await page.locator(".toast[data-stage=final]", { hasText: "Withdraw" }).waitFor({ timeout: MINUTES });
-  await page.getByRole("button", { name: /^Withdraw/ }).waitFor({ state: "detached" });
-  await context.close();
-  await yard.order("resume");
-});
+for (const wallet of ["Test Wallet", "Burner wallet"]) {
+  test(`a task is cancelled, and its money withdrawn: ${wallet}`, { timeout: 6 * MINUTES }, async () => {
+    await yard.order("pause");
+    const context = await visitor({ wallet: wallet === "Test Wallet" ? {} : false });
+    const page = await openPage(context, yard, "/new");
+    await connect(page, wallet);
+    await chooseExample(page);
+    await checkAll(page);
+    const task = await post(page);
+    await waitForState(page, "Open", MINUTES);
+    await page.reload();
+    await waitForState(page, "Open", MINUTES);
+    await page.locator(".stage-done", { hasText: "Posted" }).waitFor();
+    await page.getByRole("button", { name: "Cancel task" }).click();
+    await waitForState(page, "Cancelled", MINUTES);
+    await page.getByText("Refunded").waitFor();
+    await checkPage(page, "a cancelled task");
+    await page.goto(`${yard.url}/account`);
+    await page.getByRole("link", { name: new RegExp(`^${task} ·`) }).waitFor();
+    await page.getByRole("button", { name: /^Withdraw/ }).click();
+    await page.locator(".toast[data-stage=final]", { hasText: "Withdraw" }).waitFor({ timeout: MINUTES });
+    await page.getByRole("button", { name: /^Withdraw/ }).waitFor({ state: "detached" });
+    await context.close();
+    await yard.order("resume");
+  });
+}
 
 test("a task whose workers fall silent fails, and all of it comes back", { timeout: 8 * MINUTES }, async () => {
   const context = await visitor();
@@ -299,8 +416,8 @@ test("a task whose workers fall silent fails, and all of it comes back", { timeo
   await waitForState(page, "Training", 3 * MINUTES);
   await yard.order("pause");
   // The time to train is over at once.
-  await ask("evm_increaseTime", [24 * 3600]);
-  await ask("evm_mine");
+  await ask(yard, "evm_increaseTime", [24 * 3600]);
+  await ask(yard, "evm_mine");
   await page.getByRole("button", { name: "Move on" }).click({ timeout: MINUTES });
   await waitForState(page, "Failed", MINUTES);
   await page.getByText("too few workers answered alike, or in time", { exact: false }).first().waitFor();
@@ -309,6 +426,41 @@ test("a task whose workers fall silent fails, and all of it comes back", { timeo
   await shoot(page, "task-failed");
   await context.close();
   await yard.order("resume");
+});
+
+test("filters of the market stay in the address bar", { timeout: 2 * MINUTES }, async () => {
+  const { address } = yard.people.requester;
+  const wanted = `state=failed&state=cancelled&sort=oldest&search=${address}`;
+  const { items } = await (await fetch(`${yard.url}/api/v1/tasks?${wanted}`)).json();
+  const titles = items.map((item) => `${item.id} ·`);
+  const context = await visitor({ wallet: false });
+  const page = await openPage(context, yard);
+  const rows = async () =>
+    (await page.locator("tbody .row-link").allInnerTexts()).map((text) => /^\d+ ·/.exec(text)[0]);
+  const isFiltered = async () => {
+    await page.waitForFunction(
+      (count) => document.querySelectorAll("tbody .row-link").length === count,
+      items.length,
+    );
+    assert.deepEqual(await rows(), titles);
+    assert.equal(new URL(page.url()).search, `?show=failed&sort=oldest&q=${address}`);
+    assert.equal(await page.getByRole("button", { name: "Failed" }).getAttribute("aria-pressed"), "true");
+    assert.equal(await page.getByRole("button", { name: "All" }).getAttribute("aria-pressed"), "false");
+    assert.equal(await page.getByLabel("Order").inputValue(), "oldest");
+    assert.equal(await page.getByLabel("Search tasks").inputValue(), address);
+  };
+  await page.locator("tbody .row-link").first().waitFor();
+  const all = await rows();
+  assert.ok(items.length > 1 && items.length < all.length, "the filters leave some and take some");
+
+  await page.getByRole("button", { name: "Failed" }).click();
+  await page.getByLabel("Order").selectOption("oldest");
+  await page.getByLabel("Search tasks").fill(address);
+
+  await isFiltered();
+  await page.reload();
+  await isFiltered();
+  await context.close();
 });
 
 test("every page looks right in both themes on a desk and on a phone", { timeout: 6 * MINUTES }, async () => {

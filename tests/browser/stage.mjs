@@ -93,6 +93,26 @@ export async function openPage(context, place, path = "/") {
   return page;
 }
 
+/** Ask the chain's node itself, past the page. */
+export async function ask(place, method, params = []) {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const answer = await fetch(place.rpc, { method: "POST", headers: { "content-type": "application/json" }, body });
+  return (await answer.json()).result;
+}
+
+/** Go on with the Tab key until something has the focus, as who has no mouse does. */
+export async function tabTo(page, wanted) {
+  for (let presses = 0; presses < 120; presses += 1) {
+    await page.keyboard.press("Tab");
+    if (await hasFocus(wanted)) return;
+  }
+  assert.fail(`the Tab key does not come to ${wanted}`);
+}
+
+export function hasFocus(wanted) {
+  return wanted.evaluate((element) => element === document.activeElement);
+}
+
 /** Accessibility (WCAG 2.1 A and AA), no scrolling sideways, and nothing in the console. */
 export async function checkPage(page, what) {
   const found = await page.evaluate(async (source) => {

@@ -1,7 +1,7 @@
 /** The window in which anyone may challenge, in a market in which no agent acts. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { checkPage, connect, DESKTOP, openPage, shoot, startBrowser, startYardOf } from "./stage.mjs";
+import { ask, checkPage, connect, DESKTOP, openPage, shoot, startBrowser, startYardOf } from "./stage.mjs";
 import { addWallet } from "./wallet.mjs";
 
 const MINUTES = 60_000;
@@ -49,5 +49,24 @@ test("who has no credit challenges with two transactions", { timeout: 3 * MINUTE
   await page.getByText("Challenged", { exact: true }).first().waitFor();
   const asked = await page.evaluate(() => window.testWallet.asked);
   assert.equal(asked.filter((one) => one === "eth_sendTransaction").length, 2);
+  await page.context().close();
+});
+
+test("anyone settles once the window is over", { timeout: 3 * MINUTES }, async () => {
+  const task = yard.tasks[1];
+  const page = await visit(`/tasks/${task}`);
+  await stateOf(page, "Window").waitFor();
+  await page.getByText(/^From .*: anyone can pay everyone/).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Settle and pay everyone" }).count(), 0);
+  const view = await (await fetch(`${yard.url}/api/v1/tasks/${task}`)).json();
+  await ask(yard, "evm_setNextBlockTimestamp", [view.task.deadline + 1]);
+  await ask(yard, "evm_mine");
+
+  await page.getByRole("button", { name: "Settle and pay everyone" }).click({ timeout: MINUTES });
+
+  await stateOf(page, "Settled").waitFor({ timeout: MINUTES });
+  await page.locator(".toast[data-stage=final]", { hasText: `task ${task}` }).waitFor({ timeout: MINUTES });
+  await page.locator(".facts > div", { hasText: "Spent" }).getByText(/[1-9]/).waitFor();
+  await checkPage(page, "a task that a stranger settled");
   await page.context().close();
 });

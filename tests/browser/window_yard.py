@@ -1,4 +1,4 @@
-"""A market with a task whose window is open, and the page's server: no agent acts in it.
+"""A market with tasks whose windows are open, and the page's server: no agent acts in it.
 
 Says where everything is in one line of JSON, and ends when its input does.
 """
@@ -24,7 +24,7 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with running_anvil(accounts=ACCOUNTS) as anvil, tempfile.TemporaryDirectory() as folder:
         market = LiveMarket(anvil)
-        tasks = [market._audited(1)]
+        tasks = [market._audited(1) for _ in range(2)]
         visitor = Account.create()
         anvil.request("anvil_setBalance", visitor.address, hex(1_000 * _ETHER))
         settings = settings_for(Yard(market), Path(folder), confirmations=1)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fateOf, restored, type Tracked, TransactionStore } from "~/transactions/store";
+import { fateOf, fateOfReplaced, restored, type Tracked, TransactionStore } from "~/transactions/store";
 
 const item: Tracked = {
   id: "a",
@@ -64,15 +64,19 @@ describe("transactions", () => {
 });
 
 describe("a transaction in no block", () => {
-  const waiting = { nonce: 4, used: 4, isKnown: true, ageMs: 60 * 60_000 };
+  const waiting = { isKnown: true, ageMs: 60 * 60_000 };
   it.each([
     ["waits as long as a node has it", waiting, null],
-    ["is lost when another took its nonce", { ...waiting, used: 5 }, /another transaction in its place/],
-    ["may not have spread yet", { ...waiting, nonce: null, isKnown: false, ageMs: 1_000 }, null],
+    ["may not have spread yet", { isKnown: false, ageMs: 1_000 }, null],
     ["is lost when no node has it for long", { ...waiting, isKnown: false }, /No node has it/],
   ])("%s", (_, found, said) => {
     const fate = fateOf(found);
     if (said === null) expect(fate).toBeNull();
     else expect(fate).toMatchObject({ stage: "lost", error: expect.stringMatching(said) });
+  });
+
+  it("is itself what took its nonce, where a block came meanwhile", () => {
+    const call = { to: null, data: "0x", value: "0" } as const;
+    expect(fateOfReplaced(item, { hash: item.hash ?? "0x", call })).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** Live events of the server. `EventSource` resumes from the last event by itself when a line breaks. */
+/** Live events of the server. Whenever the line opens, what may have happened before is asked for. */
 
 import { useEffect, useEffectEvent, useState } from "react";
 import { BASE } from "~/api/client";
@@ -41,6 +41,43 @@ const NAMES: LiveName[] = [
 export type LiveEvent = { [Name in LiveName]: { name: Name; data: LiveEvents[Name] } }[LiveName];
 export type Line = "connecting" | "open" | "broken";
 
+interface Ear {
+  onLine: (line: Line) => void;
+  onEvent: (event: LiveEvent) => void;
+}
+
+const AGAIN_MS = 3_000;
+
+/** Listen until the function that it gives back is called. */
+export function listen(address: string, { onLine, onEvent }: Ear): () => void {
+  let source: EventSource | null = null;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  const open = () => {
+    source = new EventSource(address);
+    source.onopen = () => {
+      onLine("open");
+      // What the page has may be older than the line: loaded before it was first open, or before it broke. The
+      // browser goes on from the last event by itself, but knows of none where none was heard.
+      onEvent({ name: "reset", data: {} });
+    };
+    source.onerror = () => {
+      onLine("broken");
+      // A refused line is not tried again by the browser.
+      if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, AGAIN_MS);
+    };
+    for (const name of NAMES) {
+      source.addEventListener(name, (event) => {
+        onEvent({ name, data: JSON.parse((event as MessageEvent<string>).data) } as LiveEvent);
+      });
+    }
+  };
+  open();
+  return () => {
+    clearTimeout(retry);
+    source?.close();
+  };
+}
+
 /** Follow topics while the component is there; says whether the line is open. */
 export function useLive(topics: readonly string[], take: (event: LiveEvent) => void, enabled = true): Line {
   const [line, setLine] = useState<Line>("connecting");
@@ -48,32 +85,7 @@ export function useLive(topics: readonly string[], take: (event: LiveEvent) => v
   const address = `${BASE}/events?${topics.map((topic) => `topic=${encodeURIComponent(topic)}`).join("&")}`;
   useEffect(() => {
     if (!enabled) return;
-    let source: EventSource | null = null;
-    let retry: ReturnType<typeof setTimeout> | undefined;
-    const open = (isAgain = false) => {
-      source = new EventSource(address);
-      source.onopen = () => {
-        setLine("open");
-        // A new line does not know where the old one was: what happened meanwhile is asked for.
-        if (isAgain) onEvent({ name: "reset", data: {} });
-        isAgain = false;
-      };
-      source.onerror = () => {
-        setLine("broken");
-        // A refused line is not tried again by the browser.
-        if (source?.readyState === EventSource.CLOSED) retry = setTimeout(() => open(true), 3000);
-      };
-      for (const name of NAMES) {
-        source.addEventListener(name, (event) => {
-          onEvent({ name, data: JSON.parse((event as MessageEvent<string>).data) } as LiveEvent);
-        });
-      }
-    };
-    open();
-    return () => {
-      clearTimeout(retry);
-      source?.close();
-    };
+    return listen(address, { onLine: setLine, onEvent: (event) => onEvent(event) });
   }, [address, enabled]);
   return line;
 }

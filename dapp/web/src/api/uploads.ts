@@ -2,11 +2,28 @@
 
 import { ApiError, BASE, request, send } from "~/api/client";
 import type { Uploaded, UploadState } from "~/api/types";
+import { formatBytes, formatCount } from "~/protocol/units";
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 const RETRIES = 5;
+/** As many as the server's reader of multipart bodies takes; a test compares both. */
+export const MOST_FILES = 1_000;
 
 export type Report = (sent: number, total: number) => void;
+
+/** Why files would be refused after all of them were sent, and what to do instead; null where they are taken. */
+export function refusalOf(files: readonly File[], atOnce: number): string | null {
+  if (files.length < 2) return null;
+  const total = files.reduce((sum, file) => sum + file.size, 0);
+  const found =
+    files.length > MOST_FILES
+      ? `These are ${formatCount(files.length)} files, and at most ${formatCount(MOST_FILES)} are taken at once.`
+      : total > atOnce
+        ? `These ${formatCount(files.length)} files have ${formatBytes(total)}, and several files may have ${formatBytes(atOnce)} at most.`
+        : null;
+  if (!found) return null;
+  return `${found} Pack the records into one .npz or TFRecord file, which is sent in pieces and may be larger, or put the folder into the content store and give its CID.`;
+}
 
 /** Store files (one, or a folder's) and give back what they are called from now on. */
 export async function upload(
@@ -18,12 +35,9 @@ export async function upload(
   const total = files.reduce((sum, file) => sum + file.size, 0);
   const [first] = files;
   if (!first) throw new Error("There is no file in what you dropped.");
+  const refusal = refusalOf(files, atOnce);
+  if (refusal) throw new Error(refusal);
   if (files.length > 1 || total <= Math.min(atOnce, PIECE_BYTES)) {
-    if (total > atOnce) {
-      throw new Error(
-        "This folder is too large to send at once. Put it into the content store and give its CID.",
-      );
-    }
     return multipart(files, total, report, signal);
   }
   return inPieces(first, report, signal);

@@ -4,7 +4,7 @@ import { type ReactNode, useId, useRef, useState } from "react";
 import { problemText } from "~/api/client";
 import { useConfig } from "~/api/queries";
 import type { Uploaded } from "~/api/types";
-import { upload } from "~/api/uploads";
+import { refusalOf, upload } from "~/api/uploads";
 import { Bar, Button, Notice } from "~/components/basics";
 import { Icon } from "~/components/icons";
 import { formatBytes } from "~/protocol/units";
@@ -39,6 +39,8 @@ export function Dropzone({
     setError(null);
     const total = found.reduce((sum, file) => sum + file.size, 0);
     if (!found.length) return setError("There is no file in what you dropped.");
+    const refusal = refusalOf(found, limits.multipart_bytes);
+    if (refusal) return setError(refusal);
     if (total > limits.upload_bytes) {
       return setError(
         `${formatBytes(total)} are more than the ${formatBytes(limits.upload_bytes)} that this server takes.`,

@@ -83,6 +83,7 @@ export function useSend() {
         confirmations: 0,
         error: null,
         at: Date.now(),
+        call: { to: request.to, data: request.data, value: String(request.value) },
       });
       try {
         const signer = await getConnectorClient(wagmi, { account, chainId: config.chain_id });

@@ -1,5 +1,7 @@
 /** Transactions of this browser, kept through reloads until they are final and somebody has seen them. */
 
+import { type Call, isSameCall, type Taker } from "~/transactions/replaced";
+
 export type Stage = "signing" | "sent" | "mined" | "final" | "failed" | "rejected" | "lost";
 
 export interface Tracked {
@@ -18,6 +20,8 @@ export interface Tracked {
   at: number;
   /** Its place among those of the account, once the chain has said it. */
   nonce?: number | null;
+  /** What it does; those of an older page have none. */
+  call?: Call;
 }
 
 const KEY = "trainyard.transactions";
@@ -98,24 +102,40 @@ const FORGOTTEN_AFTER_MS = 15 * 60_000;
 
 /** What became of a transaction that is in no block; null while it may still come into one. */
 export function fateOf(found: {
-  nonce: number | null;
-  /** How many transactions of the account are in blocks. */
-  used: number;
   /** Whether the node has it waiting. */
   isKnown: boolean;
   ageMs: number;
 }): Partial<Tracked> | null {
-  if (found.nonce !== null && found.used > found.nonce)
-    return {
-      stage: "lost",
-      error: "Your wallet sent another transaction in its place. This one never counts.",
-    };
   if (!found.isKnown && found.ageMs > FORGOTTEN_AFTER_MS)
     return {
       stage: "lost",
-      error: "No node has it waiting any more, and it is in no block. Send it again, if you still want it.",
+      error:
+        "No node has it waiting any more, and it is in no block. See in your wallet whether it was sent; if it was not, send it again.",
     };
   return null;
+}
+
+/**
+ * What became of a transaction whose nonce is used, by what used it; null where that was itself.
+ *
+ * INVARIANT: only another call in its place lets it be called void, else the same would be paid for twice.
+ */
+export function fateOfReplaced(
+  item: Pick<Tracked, "hash" | "call">,
+  taker: Taker | null,
+): Partial<Tracked> | null {
+  if (taker && taker.hash === item.hash) return null;
+  if (!taker || !item.call)
+    return {
+      stage: "lost",
+      error:
+        "Another transaction of yours took its place, and the page cannot see what it did. If your wallet sped this one up, it counts: look at your account before you send it again.",
+    };
+  if (isSameCall(item.call, taker.call)) return { hash: taker.hash };
+  return {
+    stage: "lost",
+    error: "Your wallet sent another transaction in its place. This one never counts.",
+  };
 }
 
 export function isPending(stage: Stage): boolean {

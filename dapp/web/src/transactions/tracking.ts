@@ -12,10 +12,12 @@ import {
 } from "viem/actions";
 import { useClient } from "wagmi";
 import { forgetTask, useConfig } from "~/api/queries";
-import { forgetDraft } from "~/drafts/draft";
+import { forgetDraft, loadDraft } from "~/drafts/draft";
 import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
-import { fateOf, isPending, type Tracked, TransactionStore } from "~/transactions/store";
+import { navigate } from "~/router";
+import { takerOf } from "~/transactions/replaced";
+import { fateOf, fateOfReplaced, isPending, type Tracked, TransactionStore } from "~/transactions/store";
 
 export const transactions = new TransactionStore(
   typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
@@ -62,8 +64,7 @@ export function useTracking(): void {
           if (changes.stage === "mined" || changes.stage === "failed" || changes.stage === "final") {
             const task = changes.task ?? item.task;
             if (task) forgetTask(queries, task);
-            // Posted is posted: who comes back to the form later is not to post it once more.
-            if (item.draft && changes.stage !== "failed") forgetDraft(localStorage, item.draft);
+            if (item.draft && changes.stage !== "failed") leaveDraft(item.draft, task);
             void queries.invalidateQueries({ queryKey: ["account"] });
             void queries.invalidateQueries({ queryKey: ["balance"] });
           }
@@ -81,7 +82,16 @@ export function useTracking(): void {
   }, [isWatching, client, chainId, needed, queries, currency.symbol]);
 }
 
-async function progressOf(
+/** Posted is posted: who comes back to the form later is not to post it once more. */
+function leaveDraft(draft: string, task: number | null): void {
+  // Here and not in the form: that may still be loading, and would then begin an empty one.
+  const isShown = location.pathname === "/new" && loadDraft(localStorage).id === draft;
+  forgetDraft(localStorage, draft);
+  if (isShown && task) navigate(`/tasks/${task}`, { replace: true });
+}
+
+/** What is new about a transaction that was sent; null where nothing is. */
+export async function progressOf(
   client: Client,
   item: Tracked,
   hash: Hash,
@@ -111,10 +121,13 @@ async function whileWaiting(client: Client, item: Tracked, hash: Hash): Promise<
   const nonce = sent?.nonce ?? item.nonce ?? null;
   const address = item.account as `0x${string}`;
   const used = await getTransactionCount(client, { address, blockTag: "latest" });
-  const fate = fateOf({ nonce, used, isKnown: sent !== null, ageMs: Date.now() - item.at });
-  // A block may have come between the two questions.
+  const fate =
+    nonce !== null && used > nonce
+      ? fateOfReplaced(item, await takerOf(client, address, nonce))
+      : fateOf({ isKnown: sent !== null, ageMs: Date.now() - item.at });
+  // A block may have come between the questions.
   const receipt = fate && (await getTransactionReceipt(client, { hash }).catch(() => null));
-  if (fate && !receipt) return fate;
+  if (fate && !receipt) return { ...fate, nonce };
   return nonce === (item.nonce ?? null) ? null : { nonce };
 }
 

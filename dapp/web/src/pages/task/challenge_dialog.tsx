@@ -6,6 +6,7 @@ import type { StateProof, Task } from "~/api/types";
 import { Button, Dialog, Notice } from "~/components/basics";
 import { useAmount } from "~/components/chain";
 import { Choices, NumberField } from "~/components/forms";
+import { unservedCall, wrongCall } from "~/pages/task/calls";
 import { marketCall, useSend } from "~/transactions/sending";
 import { missingCredit, useCredit } from "~/wallet/credit";
 import { useWallet } from "~/wallet/use_wallet";
@@ -29,8 +30,8 @@ export function ChallengeDialog({ view, onClose }: { view: Task; onClose: () => 
     try {
       data =
         kind === "wrong"
-          ? await wrongCall(task.id, segment)
-          : marketCall("challengeUnserved", [BigInt(task.id), segment]);
+          ? wrongCall(task.id, segment, await get<StateProof>(`/tasks/${task.id}/trace/${segment}`))
+          : unservedCall(task.id, segment);
     } catch (caught) {
       setProblem(
         caught instanceof ApiError && caught.isMissing
@@ -111,10 +112,4 @@ export function ChallengeDialog({ view, onClose }: { view: Task; onClose: () => 
       </Button>
     </Dialog>
   );
-}
-
-async function wrongCall(task: number, segment: number): Promise<`0x${string}`> {
-  const { claim, state, proof } = await get<StateProof>(`/tasks/${task}/trace/${segment}`);
-  const shown = { result: claim.result, root: claim.root, shares: claim.shares_digest };
-  return marketCall("challenge", [BigInt(task), segment, shown, state, proof]);
 }

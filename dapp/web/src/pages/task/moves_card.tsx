@@ -2,10 +2,11 @@
 
 import type { MoveView, Task } from "~/api/types";
 import { Button, Card, Notice } from "~/components/basics";
+import { moveCall } from "~/pages/task/calls";
 import { useChainNow, whoOf } from "~/pages/task/clock_card";
 import { isOver } from "~/protocol/states";
 import { formatMoment } from "~/protocol/units";
-import { marketCall, useSend } from "~/transactions/sending";
+import { useSend } from "~/transactions/sending";
 import { useWallet } from "~/wallet/use_wallet";
 
 const LABELS: Record<string, (move: MoveView) => string> = {
@@ -19,30 +20,6 @@ const LABELS: Record<string, (move: MoveView) => string> = {
   evict: (move) => `Evict silent slot ${move.slot}`,
 };
 
-function callOf(move: MoveView, view: Task): `0x${string}` | null {
-  const id = BigInt(view.task.id);
-  switch (move.call) {
-    case "cancel":
-    case "expire":
-    case "settle":
-    case "draw":
-      return marketCall(move.call, [id]);
-    case "settleShares": {
-      const claim = view.slots.find((slot) => slot.is_lead)?.claim;
-      if (!claim) return null;
-      const shown = { result: claim.result, root: claim.root, shares: claim.shares_digest };
-      return marketCall("settleShares", [id, shown, claim.shares]);
-    }
-    case "drawReferees":
-    case "resolve":
-      return move.segment === null ? null : marketCall(move.call, [id, move.segment]);
-    case "evict":
-      return move.slot === null ? null : marketCall("evict", [id, BigInt(move.slot)]);
-    default:
-      return null;
-  }
-}
-
 export function MovesCard({ view }: { view: Task }) {
   const wallet = useWallet();
   const { send, isBusy, error } = useSend();
@@ -51,7 +28,7 @@ export function MovesCard({ view }: { view: Task }) {
   const me = wallet.address?.toLowerCase();
   const isMine = (move: MoveView) =>
     move.who.length === 0 || move.who.some((one) => one.toLowerCase() === me);
-  const known = clock.moves.filter((move) => move.call in LABELS && callOf(move, view) !== null);
+  const known = clock.moves.filter((move) => move.call in LABELS && moveCall(move, view) !== null);
   const isOpen = (move: MoveView) =>
     (move.since === null || chainNow >= move.since || move.is_open) &&
     (move.by === null || chainNow < move.by);
@@ -73,7 +50,7 @@ export function MovesCard({ view }: { view: Task }) {
               look={move.call === "cancel" ? "danger" : "primary"}
               busy={isBusy}
               onClick={() => {
-                const data = callOf(move, view);
+                const data = moveCall(move, view);
                 if (data)
                   void send({
                     title: `${labelOf(move)}: task ${task.id}`,
