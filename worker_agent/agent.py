@@ -89,7 +89,7 @@ class Agent:
         self.endpoints.check()
         self.store = Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)
         cursor = Cursor(self.endpoints, self.store, chain.market, start=chain.start_block)
-        self.watcher = Watcher(self.endpoints, cursor, account.address)
+        self.watcher = Watcher(self.endpoints, cursor, account.address, chain.fees)
         self.outbox = Outbox(
             self.endpoints,
             self.store,

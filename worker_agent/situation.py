@@ -44,7 +44,7 @@ class Situation:
     progress: Mapping[int, Progress]
     # What the account holds beside its credit: for stakes, and for the fees of all that is sent.
     purse: int
-    # What a unit of gas costs now.
+    # What a unit of gas costs now, with the tip that would be offered.
     gas_price: int = field(default=0, kw_only=True)
     # Whether others can fetch what we have: evidence that nobody can is as good as none.
     is_served: bool = field(default=True, kw_only=True)

@@ -184,6 +184,12 @@ def test_fees_of_the_answer_are_asked_for_before_joining() -> None:
     assert reason.change == f"add funds: send 1 wei to {ME}"
 
 
+def test_a_hundredth_is_laid_aside_also_where_gas_is_cheap_but_not_where_it_is_free() -> None:
+    assert standing(paid(gas_price=10**6)) == STAKE // 100
+    assert standing(paid(gas_price=100 * 10**9)) > STAKE // 100
+    assert standing(paid(gas_price=0)) == 0
+
+
 def test_fees_of_what_is_under_way_are_laid_aside() -> None:
     s = paid(offer(), gas_price=10**9, purse=STAKE)
     before = left_of(s)
