@@ -26,7 +26,7 @@ from trainyard.engine.journal import write_whole
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
 from trainyard.protocol.ledger import Book
-from worker_agent.actions import Action, MakeCard, Prepare, Send, Tell
+from worker_agent.actions import Action, Hurry, MakeCard, Prepare, Send, Tell
 from worker_agent.children import Children
 from worker_agent.control import control_socket
 from worker_agent.crowding import Turns, needs_turn
@@ -257,6 +257,8 @@ class Agent:
         sight = self.sight
         if isinstance(action, Send):
             self._sender.send(action)
+        elif isinstance(action, Hurry):
+            self._sender.hurry(action)
         elif sight is not None:
             self.site.perform(action, sight)
             if isinstance(action, MakeCard):
