@@ -108,6 +108,7 @@ def test_what_is_joined_next_is_not_taken_home_in_the_same_step() -> None:
 @pytest.mark.parametrize("key", [JOIN, "2/challenge/3", "2/accuse/deposit/3", "duty/1/2-3-4"])
 def test_nothing_is_paid_out_while_something_is_under_way(key: str) -> None:
     s = paid(offer(), credit=5 * STAKE, pending={key: CALLS.settle(2)})
+    s.book.params.append(DEVNET_PARAMS)
     assert paid_out(s) == []
 
 

@@ -28,7 +28,8 @@ def decide(situation: Situation) -> list[Action]:
             continue
         actions += for_slots(situation, number, task)
         actions += for_seats(situation, number, task)
-        actions += for_fraud(situation, number, task)
+        is_paying = any(map(_puts_down, actions))
+        actions += for_fraud(situation, number, task, is_paying=is_paying)
         actions += for_upkeep(situation, number, task)
         actions += for_readiness(situation, number, task)
     # One thing at a time is paid for, or two would count on the same money; and only what nothing
