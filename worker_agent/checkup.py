@@ -74,7 +74,7 @@ def _key(checkup: AgentCheckup, home: Home) -> str | None:
         return None
     holder = holder_of(address, home)
     checkup.found["address"] = address
-    checkup.found["agent"] = None if holder is None else f"runs with pid {holder.pid}"
+    checkup.found["agent"] = None if holder is None else f"runs: {holder}"
     return address
 
 
