@@ -19,6 +19,7 @@ from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
 from statistics import mean
+from typing import Literal, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -29,16 +30,21 @@ from benchmarks.reporting import code_of
 from trainyard.engine.auditing import audit
 from trainyard.engine.journal import Journal, write_whole
 from trainyard.engine.material import Files
+from trainyard.engine.supervisor import Jobs
 from trainyard.engine.worker import Job
 from trainyard.protocol.draws import draw_segments, panel_seed
 from trainyard.protocol.incentives import detection, detection_theory
 from trainyard.protocol.manifest import Manifest
-from worker_agent.cheating.forging import fewer_records, other_rate, reordered, spoil
+from worker_agent.cheating.forging import fewer_records, noise, other_rate, reordered, spoil
 from worker_agent.cheating.plan import Cheat, Plan
 
 SEGMENTS, STEPS_PER_SEGMENT = 16, 2
-# In rounds each worker's part is a segment, and so is each merge.
+# In a cluster and in rounds; of these each worker's part is a segment, and so is each merge.
 WORKERS = 2
+# Workers of one machine have a network of their own, where every port is free.
+_PEERS = tuple(f"127.0.0.1:{20_000 + slot}" for slot in range(WORKERS))
+_Mode: TypeAlias = Literal["single", "sync", "rounds"]
+_MODES: tuple[_Mode, ...] = ("single", "sync", "rounds")
 AUDITS = (1, 2, 4)
 _DRAWS, _QUICK_DRAWS = 20_000, 4_000
 _FRACTION = 0.25
@@ -55,7 +61,7 @@ class Trial:
     net: str
     plan: Plan | None = None
     seed: int = 0
-    is_in_rounds: bool = False
+    mode: _Mode = "single"
 
     def on(self, net: str, seed: int) -> "Trial":
         """The same with another network, other numbers, and other segments to cheat on."""
@@ -64,21 +70,21 @@ class Trial:
 
     @property
     def manifest(self) -> Manifest:
-        if not self.is_in_rounds:
-            return manifest_of(self.net, self.seed, SEGMENTS, STEPS_PER_SEGMENT)
         return manifest_of(
             self.net,
             self.seed,
             SEGMENTS,
             STEPS_PER_SEGMENT,
-            workers=WORKERS,
-            local_steps=2 * STEPS_PER_SEGMENT,
+            workers=1 if self.mode == "single" else WORKERS,
+            local_steps=2 * STEPS_PER_SEGMENT if self.mode == "rounds" else None,
         )
 
     @property
     def module(self) -> str:
-        if self.is_in_rounds:
+        if self.mode == "rounds":
             return "benchmarks.gauntlet_rounds"
+        if self.mode == "sync":
+            return "trainyard.engine.supervisor"
         is_skipped = self.plan is not None and self.plan.cheat in (Cheat.LAZY, Cheat.SKIP)
         return "worker_agent.cheating.engine" if is_skipped else "trainyard.engine.worker"
 
@@ -102,9 +108,10 @@ _CHEATS = (
     Trial("lr", "mlp", Plan(cheat=Cheat.LR)),
     Trial("data", "mlp", Plan(cheat=Cheat.DATA)),
     Trial("order", "mlp", Plan(cheat=Cheat.ORDER)),
-    Trial("garbage", "mlp", Plan(cheat=Cheat.GARBAGE)),
-    Trial("delta", "mlp", Plan(cheat=Cheat.DELTA), is_in_rounds=True),
-    Trial("merge", "mlp", Plan(cheat=Cheat.MERGE), is_in_rounds=True),
+    Trial("spoilt", "mlp", Plan(cheat=Cheat.GARBAGE)),
+    Trial("garbage", "mlp", Plan(cheat=Cheat.GARBAGE), mode="sync"),
+    Trial("delta", "mlp", Plan(cheat=Cheat.DELTA), mode="rounds"),
+    Trial("merge", "mlp", Plan(cheat=Cheat.MERGE), mode="rounds"),
 )
 _MEANING = {
     "lazy": "states made up",
@@ -113,7 +120,8 @@ _MEANING = {
     "lr": "another learning rate",
     "data": "half of the records",
     "order": "another order of the records",
-    "garbage": "bytes that are no states",
+    "spoilt": "bytes that are no states",
+    "garbage": "in a cluster, gradients of noise sent to the other worker",
     "delta": "in rounds, another delta than computed",
     "merge": "in rounds, another merge than computed",
 }
@@ -130,10 +138,10 @@ def main() -> None:
     seeds = range(1 if options.quick else _SEEDS)
     cheats = [one.on(net, seed) for net in nets for seed in seeds for one in _CHEATS]
     honest = [
-        Trial("honest", net, seed=seed, is_in_rounds=is_in_rounds)
+        Trial("honest", net, seed=seed, mode=mode)
         for net in NETS
         for seed in seeds
-        for is_in_rounds in (False, True)
+        for mode in _MODES
     ]
     with tempfile.TemporaryDirectory(prefix="trainyard-gauntlet-") as name:
         found = list(measure(Path(name), [*cheats, *honest]))
@@ -188,8 +196,8 @@ def _train(trial: Trial, manifest: Manifest, folder: Path, records: Path) -> Non
         train = _FORGED_RECORDS[cheat](records, folder / "forged")
     if trial.plan is not None:
         trial.plan.write(run)
-    job = folder / "job.json"
-    job.write_text(Job(manifest=path, folder=run, train=train).model_dump_json())
+    own, job = Job(manifest=path, folder=run, train=train), folder / "job.json"
+    job.write_text((_joint(trial, own) if trial.mode == "sync" else own).model_dump_json())
     done = subprocess.run(
         [sys.executable, "-m", trial.module, str(job)], capture_output=True, text=True
     )
@@ -197,8 +205,18 @@ def _train(trial: Trial, manifest: Manifest, folder: Path, records: Path) -> Non
         raise SystemExit(f"{trial.name}: {done.stdout[-500:]}{done.stderr[-500:]}")
     if cheat is Cheat.LR:
         write_whole(run / "manifest.json", manifest.canonical)
-    if cheat is Cheat.GARBAGE:
+    if cheat is Cheat.GARBAGE and trial.mode == "single":
         spoil(run, seed=trial.seed)
+
+
+def _joint(trial: Trial, own: Job) -> Jobs:
+    """A cluster whose second worker is the cheat: the first one adds up what it is sent."""
+    train, inputs = own.train, tuple(trial.manifest.data.train.inputs)
+    if trial.plan is not None:
+        train = noise(train, own.folder.parent / "forged", inputs)
+    first = own.model_copy(update={"peers": _PEERS})
+    update = {"slot": 1, "folder": own.folder.parent / "other", "train": train}
+    return Jobs(jobs=(first, first.model_copy(update=update)))
 
 
 def rate(wrong: Sequence[bool], audits: int, draws: int) -> float:

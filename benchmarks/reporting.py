@@ -21,6 +21,7 @@ class Figure:
     name: str
     what: str
     value: float
+    # Infinite for what is only told.
     goal: float
     at_least: bool = False
     # Of several of one name, one has to hold.
@@ -41,8 +42,11 @@ def report(
         table.add_column(heading, justify="left" if not heading else "right")
     for figure in figures:
         bound = f"{'≥' if figure.at_least else '≤'} {figure.goal:.3g}"
+        word = "met" if figure.met else "MISSED"
+        if figure.met and math.isinf(figure.goal):
+            bound = word = ""
         value = f"{figure.value:.3g}" if math.isfinite(figure.value) else "none"
-        table.add_row(figure.what, value, bound, "met" if figure.met else "MISSED")
+        table.add_row(figure.what, value, bound, word)
     Console(width=None if sys.stdout.isatty() else 100).print(table)
     print(json.dumps({one.name: _number(one.value) for one in figures} | dict(more or {})))
     return code_of(one.name for one in missed(figures))

@@ -20,6 +20,14 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Hurry:
+    """Have what was sent with a key mined before `by`, from which second on it is in vain."""
+
+    key: str
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fetch:
     """Fetch and check all that a task needs, before joining it."""
 
@@ -107,5 +115,16 @@ class Forget:
 
 
 Action = (
-    Send | Fetch | MakeCard | Train | Seal | Recompute | LookBehind | Prepare | Stop | Tell | Forget
+    Send
+    | Hurry
+    | Fetch
+    | MakeCard
+    | Train
+    | Seal
+    | Recompute
+    | LookBehind
+    | Prepare
+    | Stop
+    | Tell
+    | Forget
 )

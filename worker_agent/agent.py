@@ -26,7 +26,7 @@ from trainyard.engine.journal import write_whole
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TrainyardError, TransientError
 from trainyard.protocol.ledger import Book
-from worker_agent.actions import Action, MakeCard, Prepare, Send, Tell
+from worker_agent.actions import Action, Hurry, MakeCard, Prepare, Send, Tell
 from worker_agent.children import Children
 from worker_agent.control import control_socket
 from worker_agent.crowding import Turns, needs_turn
@@ -89,7 +89,7 @@ class Agent:
         self.endpoints.check()
         self.store = Store(home.chain_store, chain_id=chain.chain_id, market=chain.market)
         cursor = Cursor(self.endpoints, self.store, chain.market, start=chain.start_block)
-        self.watcher = Watcher(self.endpoints, cursor, account.address)
+        self.watcher = Watcher(self.endpoints, cursor, account.address, chain.fees)
         self.outbox = Outbox(
             self.endpoints,
             self.store,
@@ -257,6 +257,8 @@ class Agent:
         sight = self.sight
         if isinstance(action, Send):
             self._sender.send(action)
+        elif isinstance(action, Hurry):
+            self._sender.hurry(action)
         elif sight is not None:
             self.site.perform(action, sight)
             if isinstance(action, MakeCard):

@@ -49,7 +49,7 @@ def ask(home: Home, what: str, *, timeout_s: float = _TIMEOUT_S, **values: Any) 
 def _why_nobody(home: Home) -> str:
     holder = holder_in(home)
     if holder is not None:
-        return f"the agent with pid {holder.pid} is starting or ending: ask again in a moment"
+        return f"{holder} is starting or ending: ask again in a moment"
     return f"no agent runs in {home.folder}: start one with 'trainyard worker run'"
 
 

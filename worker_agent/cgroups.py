@@ -5,6 +5,7 @@ for a user whose session was handed a part of the tree. Elsewhere there are limi
 """
 
 import contextlib
+import errno
 import itertools
 import os
 import signal
@@ -18,6 +19,8 @@ _PREFIX = "trainyard-"
 _CONTROLLERS = ("memory", "pids")
 # Used where it is there; a task without it has as many cores as it likes.
 _CPU = "cpu"
+# What it is told to, in version 1 and in version 2.
+_QUOTA, _MOST = "cpu.cfs_quota_us", "cpu.max"
 # Of so many microseconds a group gets its part.
 _PERIOD_US = 100_000
 # Where the agent itself goes, in a group that it was handed.
@@ -49,13 +52,21 @@ def find_tree(own: Path = _OWN) -> Tree:
             place = None if below is None else _delegated(mount, below)
             if place is not None:
                 handed_on = (place / "cgroup.subtree_control").read_text().split()
-                more = (_CPU,) if _CPU in handed_on else ()
+                more = (_CPU,) if _CPU in handed_on and _has_quota(place) else ()
                 return Tree(2, dict.fromkeys((*_CONTROLLERS, *more), place))
         for controller in set(options) & {*_CONTROLLERS, _CPU} & groups.keys():
             below = _below(mount, root, groups[controller])
-            if kind == "cgroup" and below is not None and os.access(below, os.W_OK | os.X_OK):
+            if kind != "cgroup" or below is None or not os.access(below, os.W_OK | os.X_OK):
+                continue
+            # Kernels may be built without, and then nobody is to say that it is kept.
+            if controller != _CPU or (below / _QUOTA).exists():
                 found[controller] = below
     return Tree(1, found)
+
+
+def _has_quota(place: Path) -> bool:
+    """Whether groups in a folder of version 2 can be held to cores: the root itself cannot."""
+    return any((group / _MOST).exists() for group in place.iterdir() if group.is_dir())
 
 
 def make_room(own: Path = _OWN, controllers: Sequence[str] = _CONTROLLERS) -> str | None:
@@ -160,13 +171,16 @@ class Group:
 
     def _limit_cpu(self, folder: Path, cores: float) -> None:
         part_us = max(1_000, int(cores * _PERIOD_US))
-        # Kernels may be built without; and where less is given to what is above, that is the limit.
-        with contextlib.suppress(OSError):
-            if self._version == 1 and (folder / "cpu.cfs_quota_us").exists():
-                (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-                (folder / "cpu.cfs_quota_us").write_text(str(part_us))
-            elif self._version == 2:
-                (folder / "cpu.max").write_text(f"{part_us} {_PERIOD_US}")
+        if self._version == 2:
+            (folder / _MOST).write_text(f"{part_us} {_PERIOD_US}")
+            return
+        (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+        try:
+            (folder / _QUOTA).write_text(str(part_us))
+        except OSError as error:
+            # So says version 1 where less is given to what is above, and then that is the limit.
+            if error.errno != errno.EINVAL:
+                raise
 
     def _limit_memory(self, size: int) -> None:
         folder = self._folders["memory"]

@@ -15,9 +15,9 @@ from trainyard.chain.blocks import head_of
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError, WrongChainError
-from trainyard.chain.fees import gas_price_at
 from trainyard.chain.keystore import KeystoreError, address_in
 from trainyard.chain.quantities import number_in
+from trainyard.chain.receipts import tip_of
 from trainyard.chain.rpc import Rpc
 from trainyard.content.errors import SourceError
 from trainyard.content.kubo_rpc import KuboRpc
@@ -74,7 +74,7 @@ def _key(checkup: AgentCheckup, home: Home) -> str | None:
         return None
     holder = holder_of(address, home)
     checkup.found["address"] = address
-    checkup.found["agent"] = None if holder is None else f"runs with pid {holder.pid}"
+    checkup.found["agent"] = None if holder is None else f"runs: {holder}"
     return address
 
 
@@ -153,7 +153,8 @@ def _market(
             return
         balance = int(endpoints.call("eth_getBalance", address, "latest"), 16)
         credit, worker = client.account(address).credit, client.worker(address)
-        token, gas_price = client.currency(), gas_price_at(endpoints.run(head_of))
+        token = client.currency()
+        gas_price = chain.fees.price(endpoints.run(head_of), endpoints.run(tip_of))
     except (EndpointError, NoEndpointError, RevertedError) as error:
         checkup.miss(str(error), "see whether the address in [chain] is that of a market")
         return

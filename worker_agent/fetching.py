@@ -23,11 +23,19 @@ from worker_agent.speed import estimate_hours, estimate_joules, measured_speed
 MANIFEST = "manifest.json"
 
 
-def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content, *, keep: bool) -> None:
+def fetch(
+    job: FetchJob,
+    home: Home,
+    shelf: Shelf,
+    content: Content,
+    *,
+    keep: bool,
+    cores: float | None = None,
+) -> None:
     """With `keep` all of it stays in our store, so that auditors can have it from us.
 
     They need it, and if they do not get it the workers pay for that: a requester who has stopped
-    serving must not be able to bring that about.
+    serving must not be able to bring that about. `cores` are what its training is held to.
     """
     try:
         manifest = manifest_of(job.manifest, shelf, content)
@@ -49,13 +57,14 @@ def fetch(job: FetchJob, home: Home, shelf: Shelf, content: Content, *, keep: bo
     values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
     resources = manifest.resources
     state_bytes = manifest.predicted_bytes or manifest.model.parameters * 12
-    hours = estimate_hours(manifest, measured_speed(home.folder / "speed.json"))
+    hours = estimate_hours(manifest, measured_speed(home.folder / "speed.json"), cores)
+    threads = manifest.training.threads
     document = {
         "mode": manifest.training.mode,
         "workers": manifest.training.workers,
         "segments": manifest.plan.segments,
         "hours": hours,
-        "energy_j": estimate_joules(hours, manifest.training.threads),
+        "energy_j": estimate_joules(hours, threads if cores is None else min(threads, cores)),
         "memory_bytes": max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
         "disk_bytes": max(
             (resources and resources.disk_bytes) or 0,

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import os
+import pwd
 import secrets
 import socket
 import struct
@@ -32,7 +33,6 @@ _TAKE_S = 0.5
 # What a socket tells of whoever listens at it: process, user and group.
 _CREDENTIALS = struct.Struct("3i")
 _POLL_S = 0.02
-_ELSEWHERE = "another folder, which keeps its state elsewhere"
 
 
 class KeyInUseError(PermanentError):
@@ -45,10 +45,23 @@ class JournalError(PermanentError):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The agent that has a key."""
+    """The agent that has a key: zero or nothing is what cannot be known of it from here."""
 
     pid: int
-    home: str
+    home: str = ""
+    user: str = ""
+
+    def __str__(self) -> str:
+        which = f"with pid {self.pid}" if self.pid else "whose pid is not known"
+        of = f" of the user {self.user}" if self.user else ""
+        where = f"in {self.home}" if self.home else "in a folder that is not known here"
+        return f"the agent {which}{of} {where}"
+
+    def command(self, words: str) -> str:
+        """What to type, so that it is this agent that is told."""
+        if self.home:
+            return f"'{words} --home {self.home}'"
+        return f"'{words}' as {self.user or 'the user whose agent it is'}, with the --home it has"
 
 
 def key_folder(address: str) -> Path:
@@ -139,7 +152,7 @@ def _announced(address: str) -> Iterator[None]:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            holder = _announcer(address) or Holder(0, _ELSEWHERE)
+            holder = _announcer(address) or Holder(0)
             raise _in_use(address, holder) from None
         announcing.listen()
         yield
@@ -153,10 +166,18 @@ def _announcer(address: str) -> Holder | None:
         except ConnectionRefusedError:
             return None
         except BlockingIOError:
-            # It is there, and so many look that they have to wait.
-            return Holder(0, _ELSEWHERE)
+            # It is there. But it takes no connection, and so many have looked that no more can.
+            return Holder(0)
         told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        return Holder(_CREDENTIALS.unpack(told)[0], _ELSEWHERE)
+        pid, uid, _ = _CREDENTIALS.unpack(told)
+        return Holder(pid, user=_name_of(uid))
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _name(address: str) -> str:
@@ -165,8 +186,8 @@ def _name(address: str) -> str:
 
 def _in_use(address: str, holder: Holder) -> KeyInUseError:
     return KeyInUseError(
-        f"the key of {address} is in use by the agent with pid {holder.pid} in {holder.home}: end "
-        "that one first, or give this one a key of its own"
+        f"the key of {address} is in use by {holder}: end that one first, or give this one a key "
+        "of its own"
     )
 
 
@@ -174,7 +195,7 @@ def _said(handle: int) -> Holder:
     with suppress(ValueError, TypeError):
         return Holder(**json.loads(os.pread(handle, 8192, 0)))
     # Between taking the lock and saying so there is a moment.
-    return Holder(0, "a folder that it has not said yet")
+    return Holder(0)
 
 
 def _settle_journal(record: Path, address: str, home: Home, new_journal: bool) -> None:

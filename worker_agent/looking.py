@@ -8,10 +8,10 @@ from typing import Any
 
 from trainyard.chain.calls import Call
 from trainyard.chain.endpoints import Endpoints
-from trainyard.chain.fees import gas_price_at
 from trainyard.chain.keystore import address_in
 from trainyard.chain.quantities import number_in
 from trainyard.chain.reading import Reading, read_market
+from trainyard.chain.receipts import tip_of
 from trainyard.protocol.commitments import Market
 from trainyard.protocol.ledger.book import Book
 from worker_agent.past import folders
@@ -76,6 +76,7 @@ class Look:
 
     def situation(self, env_class: bytes) -> Situation:
         """For asking why a task is not taken; nothing is signed here."""
+        fees, tip = self.settings.chain.fees, self.endpoints.run(tip_of)
         return situation_of(
             self.home,
             self.settings,
@@ -85,7 +86,7 @@ class Look:
             now=self.now,
             block=self.block,
             purse=self.purse,
-            gas_price=gas_price_at(self.reading.head),
+            gas_price=fees.price(self.reading.head, tip),
             salt=lambda task, panel, seat: _NO_SALT,
             is_paused=self.home.paused.exists(),
         )

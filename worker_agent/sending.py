@@ -8,7 +8,7 @@ import structlog
 from trainyard.chain.errors import RevertedError
 from trainyard.chain.journal import Entry, State
 from trainyard.chain.outbox import Outbox
-from worker_agent.actions import Send
+from worker_agent.actions import Hurry, Send
 
 # A call that was refused may be right a little later, or never.
 _AGAIN_S = 5.0
@@ -20,7 +20,7 @@ class Sender:
     outbox: Outbox
     _refused_at: dict[str, float] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)
-    # Until when what was decided last has to be mined.
+    # Until when what was decided last has to be mined, or what is under way.
     _deadlines: dict[str, int] = field(default_factory=dict)
     # Of which that was said.
     _given_up: set[str] = field(default_factory=set)
@@ -42,6 +42,10 @@ class Sender:
                 log.info("refused", reason=str(error))
             return
         log.info("sent", nonce=entry.nonce, transaction=f"0x{entry.newest.hash.hex()}")
+
+    def hurry(self, action: Hurry) -> None:
+        """See to it that what was sent is mined in time, though it is not decided upon again."""
+        self._deadlines[action.key] = action.by
 
     def step(self) -> None:
         """See to what was sent, the sooner the nearer its deadline is.

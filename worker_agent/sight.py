@@ -9,8 +9,9 @@ from trainyard.chain.blocks import head_of
 from trainyard.chain.cursor import Cursor, Found
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import ReorgTooDeepError
-from trainyard.chain.fees import gas_price_at
+from trainyard.chain.fees import FeePolicy
 from trainyard.chain.quantities import number_in
+from trainyard.chain.receipts import tip_of
 from trainyard.chain.views import BookView
 from trainyard.protocol.ledger.book import Book
 
@@ -38,8 +39,11 @@ class Sight:
 class Watcher:
     """Follows the market from its first block on, or from where the last run came to."""
 
-    def __init__(self, endpoints: Endpoints, cursor: Cursor, who: str) -> None:
+    def __init__(
+        self, endpoints: Endpoints, cursor: Cursor, who: str, fees: FeePolicy | None = None
+    ) -> None:
         self._endpoints, self._cursor, self._who = endpoints, cursor, who
+        self._fees = fees or FeePolicy()
         self._seen: tuple[int, int, float] | None = None
         self.events = 0
         # How often the chain took something back.
@@ -68,9 +72,10 @@ class Watcher:
         purse = self._endpoints.run(
             lambda rpc: number_in(rpc, rpc.request("eth_getBalance", self._who, "latest"))
         )
+        gas_price = self._fees.price(head, self._endpoints.run(tip_of))
         place = self._cursor.place
         lag = max(0, number - place.number) if place is not None else 0
-        return Sight(self._view.book, number, now, purse, gas_price_at(head), now - timestamp, lag)
+        return Sight(self._view.book, number, now, purse, gas_price, now - timestamp, lag)
 
     def _begin(self) -> None:
         self._cursor.begin_book()

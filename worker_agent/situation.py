@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from trainyard.chain.calls import Call, MarketCalls, withdrawal_of
+from trainyard.chain.calls import Call, MarketCalls, bond_of, withdrawal_of
 from trainyard.protocol.commitments import Claim, Market
 from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import Policy as TaskPolicy
@@ -44,7 +44,7 @@ class Situation:
     progress: Mapping[int, Progress]
     # What the account holds beside its credit: for stakes, and for the fees of all that is sent.
     purse: int
-    # What a unit of gas costs now.
+    # What a unit of gas costs now, with the tip that would be offered.
     gas_price: int = field(default=0, kw_only=True)
     # Whether others can fetch what we have: evidence that nobody can is as good as none.
     is_served: bool = field(default=True, kw_only=True)
@@ -82,26 +82,31 @@ class Situation:
     def credit(self) -> int:
         """What the market owes the account, and will when all that is under way is mined."""
         account = self.book.accounts.get(self.me)
-        leaving = sum(map(withdrawal_of, self.pending.values()))
-        for number, call in self._joins():
+        leaving = 0
+        for call in self.pending.values():
+            leaving += withdrawal_of(call) + max(0, bond_of(call) - call.value)
+        for number, call in self._under_way("join/"):
             leaving += max(0, self.book.tasks[number].terms.stake - call.value)
+        for number, call in self._under_way("challenge/"):
+            bond = self.book.params[self.book.tasks[number].params_id].seat_bond
+            leaving += max(0, bond - call.value)
         return 0 if account is None else max(0, account.credit - leaving)
 
     @property
     def joining(self) -> frozenset[int]:
         """The tasks that we have asked to join, and may or may not be in."""
-        return frozenset(number for number, _ in self._joins())
+        return frozenset(number for number, _ in self._under_way("join/"))
 
     @property
     def is_paying(self) -> bool:
         """Whether money is on its way into the market: nobody counts on the same twice."""
         return any(not _PAID.isdisjoint(key.split("/")[:2]) for key in self.pending)
 
-    def _joins(self) -> Iterator[tuple[int, Call]]:
+    def _under_way(self, begins: str) -> Iterator[tuple[int, Call]]:
         for key, call in self.pending.items():
             number, _, what = key.partition("/")
             # A reorg may have taken the task itself.
-            if what.startswith("join/") and int(number) in self.book.tasks:
+            if what.startswith(begins) and int(number) in self.book.tasks:
                 yield int(number), call
 
     def of(self, task: int) -> Progress:

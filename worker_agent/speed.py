@@ -40,9 +40,13 @@ class Speed(BaseModel):
     cores: int
     paces: Paces
 
-    def gain(self, threads: int) -> float:
-        """How much quicker a task of so many threads computes: a guess."""
-        return 1 + _THREAD_GAIN * (min(threads, self.cores) - 1)
+    def gain(self, threads: int, cores: float | None = None) -> float:
+        """How much quicker a task of so many threads computes: a guess.
+
+        Where it is held to fewer `cores`, all its threads stand still for the rest of the time.
+        """
+        busy = min(threads, self.cores)
+        return (1 + _THREAD_GAIN * (busy - 1)) * _part(busy, cores)
 
 
 def operations(manifest: Manifest) -> dict[str, float]:
@@ -54,20 +58,28 @@ def operations(manifest: Manifest) -> dict[str, float]:
     return found
 
 
-def estimate_hours(manifest: Manifest, speed: Speed) -> float:
-    """For one worker, whose part is one of as many as there are workers."""
+def estimate_hours(manifest: Manifest, speed: Speed, cores: float | None = None) -> float:
+    """For one worker, whose part is one of as many as there are workers.
+
+    `cores` are what a task is held to; None for all that there are.
+    """
     training = manifest.training
-    paces, gain = speed.paces, speed.gain(training.threads)
-    share = training.batch / training.workers
-    step_s = paces.step_s["least"]
+    paces, gain = speed.paces, speed.gain(training.threads, cores)
+    share, alone = training.batch / training.workers, _part(1, cores)
+    step_s = paces.step_s["least"] / alone
     for kind, per_record in operations(manifest).items():
         step_s += per_record * share / (_speed(paces, kind) * gain)
     if training.workers > 1:
         step_s += _EXCHANGE_S
-    return (step_s * manifest.plan.steps + paces.start_s + _START_S) / 3600
+    return (step_s * manifest.plan.steps + (paces.start_s + _START_S) / alone) / 3600
 
 
-def estimate_joules(hours: float, threads: int) -> float:
+def _part(busy: int, cores: float | None) -> float:
+    """Of the time for which so many threads may run."""
+    return 1.0 if cores is None else min(1.0, cores / busy)
+
+
+def estimate_joules(hours: float, threads: float) -> float:
     """What so many cores take in that time, as they are known; zero for those that are not."""
     # Counters tell what was used, and not what will be.
     power = find_power(counters=_NO_COUNTERS)

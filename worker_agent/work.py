@@ -41,7 +41,7 @@ from worker_agent.progress import (
     Shelf,
 )
 from worker_agent.recomputing import Recompute
-from worker_agent.settings import Home, Settings, read_settings
+from worker_agent.settings import Home, Settings, limits_of, read_settings
 from worker_agent.vouching import seal_run
 
 _LOOK_S = 1.0
@@ -58,7 +58,8 @@ def main() -> None:
     try:
         match job:
             case FetchJob():
-                fetch(job, home, shelf, content, keep=settings.content.listen is not None)
+                keep, cores = settings.content.listen is not None, limits_of(settings.sandbox).cores
+                fetch(job, home, shelf, content, keep=keep, cores=cores)
             case CardsJob():
                 ask_holders(job, settings, content)
                 fetch_cards(job, content)

@@ -26,7 +26,7 @@ from trainyard.protocol.commitments import Claim
 from trainyard.protocol.ledger.book import Account, Dispute, Task
 from trainyard.protocol.market import DisputeState, SeatState, TaskState
 from trainyard.protocol.trace import Trace
-from worker_agent.actions import LookBehind, Send
+from worker_agent.actions import Hurry, LookBehind, Send
 from worker_agent.deciding import decide
 from worker_agent.progress import NONE, Progress, Wrong
 from worker_agent.situation import Situation
@@ -77,6 +77,32 @@ def test_what_is_missing_of_the_bond_is_put_in_first_and_nothing_else_is_paid_fo
 
     assert deposit.call == CALLS.deposit(7, value=7)
     assert [one for one in decide(s) if isinstance(one, Send) and one.call.value] == [deposit]
+
+
+def test_two_frauds_are_not_challenged_with_the_same_bond() -> None:
+    s = seen(signed_by_peer(), credit=BOND, purse=0)
+    s.book.tasks[2] = signed_by_peer()
+    s = replace(s, progress={1: DISSENTING, 2: DISSENTING})
+    staked = [one for one in decide(s) if isinstance(one, Send) and one.stakes]
+    assert [one.key for one in staked] == [f"1/challenge/{SEGMENT}"]
+
+    # Until the first is mined its bond is spent, and a second one is put in if it is there.
+    pending = {one.key: one.call for one in staked}
+    assert [one for one in decide(replace(s, pending=pending)) if isinstance(one, Send)] == []
+    rich = replace(s, pending=pending, purse=BOND)
+    [deposit] = [one for one in decide(rich) if isinstance(one, Send)]
+    assert (deposit.key, deposit.call) == (
+        f"2/accuse/deposit/{SEGMENT}",
+        CALLS.deposit(BOND, value=BOND),
+    )
+
+
+@pytest.mark.parametrize("key", [f"1/accuse/deposit/{SEGMENT}", f"1/challenge/{SEGMENT}#2"])
+def test_what_is_under_way_is_hurried_and_not_paid_for_twice(key: str) -> None:
+    found = signed_by_peer()
+    s = seen(found, credit=0, purse=STAKE, pending={key: CALLS.deposit(7, value=7)})
+    assert accusations(s) == []
+    assert Hurry(key, found.deadline) in decide(s)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """One agent per key, and one journal per key: with real processes."""
 
+import os
+import pwd
 import secrets
 import shutil
 import signal
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from worker_agent.locking import JournalError, KeyInUseError, held_key, holder_of
+from worker_agent.locking import Holder, JournalError, KeyInUseError, held_key, holder_of
 from worker_agent.settings import Home
 
 # Another one each time: all of the machine sees which are in use.
@@ -90,11 +92,11 @@ def test_second_agent_with_another_home_and_another_state_is_refused(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a service and a shell have, or two users."""
-    other = make(tmp_path / "other")
+    other, me = make(tmp_path / "other"), pwd.getpwuid(os.getuid()).pw_name
     with running_agent(ADDRESS, home) as first:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
         holder = holder_of(ADDRESS, other)
-        with pytest.raises(KeyInUseError, match=f"pid {first.pid} in another folder"):
+        with pytest.raises(KeyInUseError, match=f"pid {first.pid} of the user {me} in a folder"):
             use(other)
         first.send_signal(signal.SIGKILL)
         first.wait()
@@ -102,6 +104,29 @@ def test_second_agent_with_another_home_and_another_state_is_refused(
         assert holder.pid == first.pid
         assert holder_of(ADDRESS, other) is None
         use(other)
+
+
+def test_many_looks_hide_the_pid_and_not_the_agent(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes the connections of those who look, and only so many wait in line."""
+    other = make(tmp_path / "other")
+    with running_agent(ADDRESS, home):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+        while (holder := holder_of(ADDRESS, other)) is not None and holder.pid:
+            pass
+        with pytest.raises(KeyInUseError, match="the agent whose pid is not known in a folder"):
+            use(other)
+
+
+def test_command_that_an_error_names_can_be_typed() -> None:
+    known = Holder(7, "/home/yard")
+    assert known.command("trainyard worker withdraw") == (
+        "'trainyard worker withdraw --home /home/yard'"
+    )
+    assert Holder(7, user="yard").command("trainyard worker withdraw") == (
+        "'trainyard worker withdraw' as yard, with the --home it has"
+    )
 
 
 def test_agents_with_keys_of_their_own_run_side_by_side(home: Home, tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_what_is_joined_next_is_not_taken_home_in_the_same_step() -> None:
 @pytest.mark.parametrize("key", [JOIN, "2/challenge/3", "2/accuse/deposit/3", "duty/1/2-3-4"])
 def test_nothing_is_paid_out_while_something_is_under_way(key: str) -> None:
     s = paid(offer(), credit=5 * STAKE, pending={key: CALLS.settle(2)})
+    s.book.params.append(DEVNET_PARAMS)
     assert paid_out(s) == []
 
 
@@ -182,6 +183,12 @@ def test_fees_of_the_answer_are_asked_for_before_joining() -> None:
         f"its stake is {STAKE} wei, its fees may come to {fees}, and 1 of that are missing"
     )
     assert reason.change == f"add funds: send 1 wei to {ME}"
+
+
+def test_a_hundredth_is_laid_aside_also_where_gas_is_cheap_but_not_where_it_is_free() -> None:
+    assert standing(paid(gas_price=10**6)) == STAKE // 100
+    assert standing(paid(gas_price=100 * 10**9)) > STAKE // 100
+    assert standing(paid(gas_price=0)) == 0
 
 
 def test_fees_of_what_is_under_way_are_laid_aside() -> None:

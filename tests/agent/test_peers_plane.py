@@ -10,7 +10,7 @@ import pytest
 from tests.agent.peers_yard import echo_at, introduce, peer, peers, until
 from trainyard.protocol.cards import PeerCard
 from trainyard.protocol.errors import PermanentError
-from worker_agent.peers.errors import PeerError, PeerRefusedError
+from worker_agent.peers.errors import OwnDiskError, PeerError, PeerRefusedError
 from worker_agent.peers.frames import MOST_BODY_BYTES
 
 LARGE_BYTES = 60 << 20
@@ -138,6 +138,20 @@ def test_a_fetch_that_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
             with pytest.raises(PeerError):
                 await fetching
             assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "source"]
+
+    asyncio.run(go())
+
+
+def test_what_our_own_disk_does_not_take_is_not_the_peers_failure(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with peers(tmp_path) as (first, second):
+            (tmp_path / "file").write_bytes(os.urandom(1 << 20))
+            second.answers["state"] = tmp_path / "file"
+
+            with pytest.raises(OwnDiskError, match="cannot write"):
+                await first.plane.fetch(
+                    1, "state", b"", tmp_path / "missing" / "got", most_bytes=LARGE_BYTES
+                )
 
     asyncio.run(go())
 

@@ -1,11 +1,13 @@
 """What a task is told when a limit ended it, and where limits can be set."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,7 @@ class TestTree:
 
     def test_version_2_is_used_where_both_controllers_are_handed_on(self, tmp_path: Path) -> None:
         slices = self.lay_out(tmp_path, handed_on="cpu memory pids\n")
+        (slices / "agent.scope" / "cpu.max").write_text("max 100000\n")
 
         tree = find_tree(tmp_path)
 
@@ -84,6 +87,11 @@ class TestTree:
         tree = find_tree(tmp_path)
 
         assert set(tree.parents) == {"memory", "pids"}
+
+    def test_version_2_of_a_kernel_without_quotas_limits_the_rest(self, tmp_path: Path) -> None:
+        self.lay_out(tmp_path, handed_on="cpu memory pids\n")
+
+        assert set(find_tree(tmp_path).parents) == {"memory", "pids"}
 
     def test_version_2_with_one_of_them_is_not_used(self, tmp_path: Path) -> None:
         self.lay_out(tmp_path, handed_on="memory\n")
@@ -100,6 +108,37 @@ class TestTree:
         )
 
         assert find_tree(tmp_path).parents == {"memory": tmp_path / "memory" / "below"}
+
+    @pytest.mark.parametrize("has_quota", [True, False])
+    def test_version_1_holds_to_cores_only_where_there_are_quotas(
+        self, tmp_path: Path, has_quota: bool
+    ) -> None:
+        (tmp_path / "cpu").mkdir()
+        if has_quota:
+            (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+        (tmp_path / "cgroup").write_text("3:cpu,cpuacct:/\n")
+        (tmp_path / "mountinfo").write_text(
+            f"35 31 0:32 / {tmp_path}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+        )
+
+        assert ("cpu" in find_tree(tmp_path).parents) is has_quota
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_cores_that_cannot_be_limited_are_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_told: bool
+) -> None:
+    """But where less is given to what is above, that is the limit."""
+    write = Path.write_text
+
+    def fail(path: Path, text: str) -> int:
+        if path.name == "cpu.cfs_quota_us":
+            raise OSError(number, os.strerror(number))
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(OSError, match="error") if is_told else nullcontext():
+        Group(Tree(1, {"cpu": tmp_path}), 1 << 30, 64, 1.5)
 
 
 def test_cores_are_a_part_of_each_period(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A worker keeps what it fetched for a task, so that auditors have it even if nobody else does."""
 
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from trainyard.engine.material import fetch_files
 from trainyard.engine.pacing import Paces
 from trainyard.protocol.errors import TransientError
 from trainyard.protocol.manifest import Manifest
+from worker_agent import work
 from worker_agent.fetching import fetch, manifest_of
 from worker_agent.jobs import FetchJob
 from worker_agent.joining import publish_block
@@ -80,26 +83,56 @@ def posted(content: Content) -> Manifest:
     return manifest
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_auditor_has_the_data_from_the_worker_when_the_requester_is_gone(
-    tmp_path: Path, keep: bool
-) -> None:
-    home, shelf = Home(tmp_path / "home"), Shelf(tmp_path / "home" / "tasks" / "1")
+def machine(folder: Path) -> Home:
+    """A home on one that was measured."""
+    home = Home(folder)
     home.folder.mkdir()
     paces = Paces(threads=1, start_s=1.0, step_s=dict.fromkeys(_KINDS, 0.001))
     speed = Speed(measured_at=0.0, cores=1, paces=paces)
     home.speed.write_text(speed.model_dump_json())
+    return home
+
+
+def job_of(home: Home, manifest: Manifest) -> FetchJob:
+    return FetchJob(
+        home=home.folder,
+        task=1,
+        manifest=manifest.digest.hex(),
+        env_class=CLASS.hex(),
+        slots=1,
+        segments=manifest.plan.segments,
+        is_audited=True,
+    )
+
+
+def test_task_is_estimated_by_the_cores_that_the_operator_lets_it_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By all there are, one would be taken that cannot be finished in time."""
+    hours = []
+    for name, sandbox in {"all": "", "quarter": "[sandbox]\ncores = 0.25\n"}.items():
+        home = machine(tmp_path / name)
+        chain = {"endpoints": ["http://127.0.0.1:1"], "chain_id": 1, "market": "0x" + "11" * 20}
+        said = "".join(f"{key} = {json.dumps(value)}\n" for key, value in chain.items())
+        home.config.write_text(f"[chain]\n{said}start_block = 0\n{sandbox}")
+        with somebody(home.content_store) as content:
+            job = job_of(home, posted(content))
+        (tmp_path / "job.json").write_text(job.model_dump_json())
+        monkeypatch.setattr(sys, "argv", ["work", str(tmp_path / "job.json")])
+        work.main()
+        hours.append(Shelf(home.task(1)).read(FETCHED)["hours"])
+
+    assert hours[1] == pytest.approx(4 * hours[0])
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_auditor_has_the_data_from_the_worker_when_the_requester_is_gone(
+    tmp_path: Path, keep: bool
+) -> None:
+    home, shelf = machine(tmp_path / "home"), Shelf(tmp_path / "home" / "tasks" / "1")
     with somebody(tmp_path / "requester") as own, GatewayServer(own) as requester:
         manifest = posted(own)
-        job = FetchJob(
-            home=home.folder,
-            task=1,
-            manifest=manifest.digest.hex(),
-            env_class=CLASS.hex(),
-            slots=1,
-            segments=manifest.plan.segments,
-            is_audited=True,
-        )
+        job = job_of(home, manifest)
         with somebody(tmp_path / "worker", requester.address) as content:
             fetch(job, home, shelf, content, keep=keep)
     assert shelf.read(FETCHED)["mode"] == "single"

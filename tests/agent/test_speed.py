@@ -49,6 +49,14 @@ def test_threads_help_as_far_as_there_are_cores() -> None:
     assert estimate_hours(example(threads=4), SPEED) < estimate_hours(example(threads=1), SPEED)
 
 
+def test_who_gives_a_task_half_a_core_takes_twice_as_long() -> None:
+    manifest = example(threads=1)
+    assert estimate_hours(manifest, SPEED, 0.5) == 2 * estimate_hours(manifest, SPEED)
+    # Four threads use up the time of two cores in half of it, and computed less than twice as much.
+    assert SPEED.gain(4, 2) == SPEED.gain(4) / 2 < SPEED.gain(2, 2) == SPEED.gain(2)
+    assert estimate_hours(manifest, SPEED, 4) == estimate_hours(manifest, SPEED)
+
+
 def test_layers_are_counted_by_their_kind() -> None:
     found = operations(example())
     # Three passes of two operations: 150 weights at 28 x 28 places, 2416 at 10 x 10.

@@ -74,9 +74,9 @@ def test_nothing_speaks_against_a_task_that_suits() -> None:
 
 
 def test_costs_that_are_just_covered_or_not_minded_are_no_reason() -> None:
-    assert why_not(situation(task(reward=GAS * 3), gas_price=3, purse=10**8), 1) == []
+    assert why_not(situation(task(reward=GAS * 3), gas_price=3, purse=10**17), 1) == []
     wanted = Policy(at_a_loss=True)
-    assert why_not(situation(task(reward=0), gas_price=3, purse=10**8, policy=wanted), 1) == []
+    assert why_not(situation(task(reward=0), gas_price=3, purse=10**17, policy=wanted), 1) == []
 
 
 OURS = task(slots=[Slot(ME), Slot()], joined=1)

@@ -1,15 +1,22 @@
 """The market's book across restarts: nothing is read twice, and nothing is believed that is old."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from shutil import copytree
+from typing import Any
 
 import pytest
 
 from tests.chain_layer.proxy import Proxy, proxy_before
+from tests.chain_layer.test_crashes import _in_child
 from tests.chain_layer.test_sight import _LIVES, _WORKER, _registered
 from tests.chain_layer.yard import Yard
 from trainyard.chain.book_text import UnreadableBookError, read_book, write_book
+from trainyard.chain.store import Store
 from trainyard.protocol.ledger import Book
 from worker_agent import sight
 from worker_agent.sight import Watcher
@@ -165,3 +172,56 @@ def test_logs_are_kept_only_as_long_as_a_book_or_a_reorg_needs_them(
     assert store.row("SELECT count(*) FROM logs") == (0,)
     assert store.row("SELECT count(*) FROM book") == (1,)
     store.close()
+
+
+def killed_at(write: int, yard: Yard, folder: Path) -> int:
+    """A look that ends before so many of its writes were done; how its process ended."""
+
+    def look() -> None:
+        numbers = count()
+        for name in ("write", "write_many"):
+            _die_in(name, lambda: next(numbers) == write)
+        seen(yard, folder)
+
+    return _in_child(look)
+
+
+def _die_in(name: str, is_due: Any) -> None:
+    honest = getattr(Store, name)
+
+    def write(self: Store, *arguments: Any) -> None:
+        if is_due():
+            os.kill(os.getpid(), signal.SIGKILL)
+        honest(self, *arguments)
+
+    # In a process of its own, which nothing else is in.
+    setattr(Store, name, write)
+
+
+def test_a_look_that_is_killed_at_any_write_is_made_up_for_by_the_next(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a reorg to follow, events to keep, and a book that is written as well."""
+    monkeypatch.setattr(sight, "_MANY_EVENTS", 1)
+    _registered(yard)
+    yard.anvil.mine(150)
+    yard.deposit(3, _WORKER)
+    snapshot = yard.anvil.request("evm_snapshot")
+    yard.deposit(4, _WORKER)
+    seen(yard, tmp_path / "before")
+    yard.anvil.request("evm_revert", snapshot)
+    yard.deposit(5, _WORKER)
+    yard.anvil.mine(140)
+    expected = seen(yard, tmp_path / "fresh")
+    assert expected.accounts[yard.people[_WORKER]].credit == 8
+
+    for number in count():
+        folder = tmp_path / str(number)
+        copytree(tmp_path / "before", folder)
+        ended = killed_at(number, yard, folder)
+        assert seen(yard, folder) == expected
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    # Of going back, of going on, and of the book.
+    assert number >= 8

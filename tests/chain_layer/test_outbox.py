@@ -299,7 +299,12 @@ def test_an_endpoint_that_names_a_huge_tip_is_not_followed(
     assert sent.newest.fees.tip == 3 * GWEI
 
 
-def test_what_no_look_has_seen_yet_is_named(yard: Yard, outbox: Outbox) -> None:
+@pytest.mark.parametrize("confirmations", [1, 12])
+def test_what_no_look_has_seen_yet_is_named(
+    yard: Yard, store: Store, account: LocalAccount, confirmations: int
+) -> None:
+    """Also what counts on staying already: who is behind would count on the same money twice."""
+    outbox = Outbox(yard.endpoints(), store, account, confirmations=confirmations)
     outbox.submit("deposit", _deposit(yard))
     seen = yard.height
     assert [one.key for one in outbox.unseen(seen)] == ["deposit"]

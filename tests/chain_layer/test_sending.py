@@ -4,17 +4,23 @@ import pytest
 from eth_account.signers.local import LocalAccount
 from structlog.testing import capture_logs
 
-from tests.chain_layer.yard import ETHER, Yard
+from tests.chain_layer.yard import ETHER, TERMS, Yard
 from trainyard.chain.fees import GWEI
 from trainyard.chain.journal import State
 from trainyard.chain.outbox import Outbox
 from trainyard.chain.store import Store
+from trainyard.protocol.commitments import Market
 from worker_agent import sending
-from worker_agent.actions import Send
+from worker_agent.actions import Hurry, Send
+from worker_agent.deciding import decide
+from worker_agent.policy import Policy
+from worker_agent.progress import Fetched, Progress
 from worker_agent.sending import Sender
+from worker_agent.sight import Sight, Watcher
+from worker_agent.situation import Situation
 
 CONFIRMATIONS = 8
-KEY = "take"
+KEY, CARD = "take", b"k" * 32
 
 
 @pytest.fixture
@@ -106,3 +112,52 @@ def test_what_is_decided_with_a_deadline_is_hurried_and_what_is_not_any_more_is_
         counts.append(len(outbox.entry(KEY).versions))
 
     assert counts == [2, 3, 3]
+
+
+def test_a_join_that_is_under_way_is_hurried_until_nobody_can_join_any_more(
+    yard: Yard, outbox: Outbox, account: LocalAccount, store: Store
+) -> None:
+    """What is pending is not decided upon again, and yet in vain from the deadline on."""
+    outbox.submit("register", yard.calls.register(b"p" * 32, TERMS.env_class, 0))
+    yard.send(yard.calls.post(TERMS, value=TERMS.escrow))
+    outbox.step()
+    watcher, sender = Watcher(yard.endpoints(), yard.cursor(store), account.address), Sender(outbox)
+    deadline = watcher.look().book.tasks[1].deadline
+    yard.anvil.request("evm_setNextBlockTimestamp", deadline - 50)
+    yard.anvil.mine()
+    yard.anvil.request("evm_setAutomine", False)
+
+    key, counts = f"1/join/{CARD.hex()}", []
+    for gwei in (100, 220, 460):
+        sight = watcher.look()
+        for action in decide(offered(yard, outbox, account, sight)):
+            match action:
+                case Send():
+                    sender.send(action)
+                case Hurry():
+                    sender.hurry(action)
+        yard.anvil.request("anvil_setNextBlockBaseFeePerGas", hex(gwei * GWEI))
+        yard.anvil.mine()
+        sender.step()
+        counts.append(len(outbox.entry(key).versions))
+
+    assert counts == [2, 3, 4]
+
+
+def offered(yard: Yard, outbox: Outbox, account: LocalAccount, sight: Sight) -> Situation:
+    """All is here to join the first task."""
+    fetched = Fetched("single", 1, TERMS.segments, 0.01, 1, 1)
+    return Situation(
+        me=account.address,
+        market=Market(yard.chain_id, yard.market),
+        book=sight.book,
+        now=sight.now,
+        block=sight.block,
+        clock=0.0,
+        policy=Policy(at_a_loss=True),
+        env_class=TERMS.env_class,
+        progress={1: Progress(fetched=fetched, card=CARD)},
+        purse=sight.purse,
+        pending={one.key: one.call for one in outbox.unseen(sight.block - sight.lag)},
+        salt=lambda *about: bytes(32),
+    )

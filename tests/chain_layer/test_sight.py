@@ -1,15 +1,18 @@
 """What an agent sees of the market, in every state of a task and after every kind of reorg."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.chain_layer.proxy import proxy_before
 from tests.chain_layer.yard import ETHER, TERMS, Yard
 from trainyard.chain.errors import StoreUnavailableError
+from trainyard.chain.fees import GWEI, FeePolicy
+from trainyard.chain.outbox import Outbox
 from trainyard.protocol.commitments import Claim, Market
 from trainyard.protocol.market import Policy, TaskState
 from trainyard.protocol.trace import Trace
@@ -199,6 +202,26 @@ def test_what_cannot_be_kept_is_not_taken_twice(yard: Yard, tmp_path: Path) -> N
     store.close()
 
     assert book.accounts[yard.people[_WORKER]].credit == 4
+
+
+def test_gas_is_priced_with_the_tip_that_would_be_offered(yard: Yard, tmp_path: Path) -> None:
+    """On a chain whose nodes ask for a high tip, that is most of what an answer costs."""
+
+    def dear(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+        is_tip = method == "eth_maxPriorityFeePerGas"
+        return answer | {"result": hex(30 * GWEI)} if is_tip else answer
+
+    policy = FeePolicy(most_tip_wei=20 * GWEI)
+    with proxy_before(yard.url) as proxy, closing(yard.store(tmp_path)) as store:
+        proxy.change = dear
+        endpoints = yard.endpoints(proxy.url)
+        sight = Watcher(endpoints, yard.cursor(store), yard.people[_WORKER], policy).look()
+        outbox = Outbox(endpoints, store, yard.purse("sender"), fees=policy)
+        offered = outbox.submit("deposit", yard.calls.deposit(1, value=1)).newest.fees
+
+    assert offered.tip == 20 * GWEI
+    base_fee = (offered.max_fee - offered.tip) // 2
+    assert sight.gas_price == base_fee + offered.tip
 
 
 def _state(watcher: Watcher) -> TaskState | None:

@@ -244,6 +244,8 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
     ("how", "predicts"),
     [
         pytest.param(("skip",), False, id="skip"),
+        # Weights that look like weights, and were never trained.
+        pytest.param(("lazy",), False, id="lazy"),
         # Caught in the same way; that they change what they should is shown by the engine's tests.
         pytest.param(("lr",), False, id="lr", marks=pytest.mark.long),
         pytest.param(("garbage",), False, id="garbage", marks=pytest.mark.long),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainyard.chain.blocks import BlockRef, Header
 from trainyard.chain.fees import GWEI, FeePolicy, Fees
 from trainyard.chain.health import Health, Patience, staleness
 from trainyard.chain.spans import Span
@@ -165,3 +166,9 @@ def test_a_busy_node_is_told_from_one_that_refuses(said: str, busy: bool) -> Non
 )
 def test_the_bytes_of_a_revert_are_found(data: object, found: bytes) -> None:
     assert revert_data(data) == found
+
+
+@pytest.mark.parametrize(("asked", "tip"), [(0, 1), (7, 7), (90, 50)])
+def test_gas_costs_the_base_fee_and_the_tip_that_is_offered(asked: int, tip: int) -> None:
+    head = Header(BlockRef(7, b"h" * 32), b"p" * 32, 1_000, 3 * GWEI, b"")
+    assert FeePolicy().price(head, asked * GWEI) == (3 + tip) * GWEI

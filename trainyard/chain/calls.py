@@ -153,6 +153,14 @@ class MarketCalls:
         return Call(self.address, market_codec().call(function, args), value)
 
 
+def bond_of(call: Call) -> int:
+    """What a call puts down as its sender's bond; zero if it does not."""
+    codec, none = market_codec(), bytes(32)
+    calls = codec.call("register", (none, none, 0)), codec.call("addBond", (0,))
+    is_bond = call.data[:4] in [one[:4] for one in calls]
+    return int.from_bytes(call.data[-32:]) if is_bond else 0
+
+
 def withdrawal_of(call: Call) -> int:
     """What a call takes out of its sender's credit to an address; zero if it is no withdrawal."""
     selector = market_codec().call("withdraw", (_NOBODY, 0))[:4]

@@ -46,6 +46,13 @@ class FeePolicy:
         tip = min(max(min(tip, self.most_tip_wei), self.least_tip_wei), self.most_wei)
         return Fees(min(2 * base_fee + tip, self.most_wei), tip)
 
+    def price(self, head: Header, tip: int) -> int:
+        """About what a unit of gas costs in the block after `head`, at a node that asks for `tip`.
+
+        With all of the tip that is offered: where tips are dear, that is most of it.
+        """
+        return head.base_fee + self.first(head.base_fee, tip).tip
+
     def patience(self, by: int | None, now: int) -> int:
         """How many blocks are waited for what is in vain from `by` on, in the chain's seconds."""
         is_near = by is not None and now < by <= now + self.hurry_s
@@ -57,11 +64,6 @@ class FeePolicy:
         raised = Fees(max(_eighth_more(old.max_fee), fresh.max_fee), _eighth_more(old.tip))
         tip = max(raised.tip, fresh.tip)
         return None if max(raised.max_fee, tip) > self.most_wei else Fees(raised.max_fee, tip)
-
-
-def gas_price_at(head: Header) -> int:
-    """About what a unit of gas costs in the block after `head`."""
-    return head.base_fee + FeePolicy().least_tip_wei
 
 
 def _eighth_more(wei: int) -> int:

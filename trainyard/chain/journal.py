@@ -95,6 +95,14 @@ class Journal:
         )
         return [self._entry(row) for row in rows]
 
+    def unseen(self, block: int) -> list[Entry]:
+        """Those that wait for a block, or are in one after `block`, final or not."""
+        rows = self._store.rows(
+            f"{_SELECT} WHERE sender = ? AND (state = ? OR mined_block > ?) ORDER BY nonce",
+            *(self._sender, State.PENDING, block),
+        )
+        return [self._entry(row) for row in rows]
+
     def counts(self) -> dict[str, int]:
         rows = self._store.rows(
             "SELECT state, count(*) FROM intents WHERE sender = ? GROUP BY state", self._sender

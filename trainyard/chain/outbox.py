@@ -117,11 +117,7 @@ class Outbox:
     def unseen(self, block: int) -> list[Entry]:
         """What is signed and not mined, or in a block after `block`: who looked no further than
         that cannot know what became of it."""
-        return [
-            one
-            for one in self._journal.unfinished()
-            if one.mined_in is None or one.mined_in.number > block
-        ]
+        return self._journal.unseen(block)
 
     def pending_value(self) -> int:
         """What all that is signed and not mined yet takes with it."""

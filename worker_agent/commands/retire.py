@@ -50,8 +50,8 @@ def retire(
         holder = holder_of(address_in(place.keystore), place)
         if holder is not None:
             raise WrongUseError(
-                f"the agent with pid {holder.pid} in {holder.home} runs: end it first with "
-                f"'trainyard worker drain --wait --home {holder.home}'"
+                f"{holder} runs: end it first with "
+                + holder.command("trainyard worker drain --wait")
             )
         account = open_keystore(place.keystore, find_password(password_file))
         with held_key(account.address, place, new_journal=new_journal):

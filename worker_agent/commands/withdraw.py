@@ -76,8 +76,8 @@ def _ask_the_agent(
         return None
     if holder.home != str(home.folder):
         raise WrongUseError(
-            f"the agent with pid {holder.pid} in {holder.home} sends for {address} alone: "
-            f"say --home {holder.home}"
+            f"{holder} sends for {address} alone: say "
+            + holder.command("trainyard worker withdraw")
         )
     sent = ask(home, "withdraw", to=target, amount=amount)
     found, deadline = sent, time.monotonic() + timeout_s

@@ -3,6 +3,7 @@
 from worker_agent.actions import Action, MakeCard, Send
 from worker_agent.deciding.accusing import for_fraud
 from worker_agent.deciding.forgetting import for_past
+from worker_agent.deciding.hurrying import for_pending
 from worker_agent.deciding.membership import for_membership
 from worker_agent.deciding.offers import for_offers
 from worker_agent.deciding.payout import for_payout
@@ -27,7 +28,8 @@ def decide(situation: Situation) -> list[Action]:
             continue
         actions += for_slots(situation, number, task)
         actions += for_seats(situation, number, task)
-        actions += for_fraud(situation, number, task)
+        is_paying = any(map(_puts_down, actions))
+        actions += for_fraud(situation, number, task, is_paying=is_paying)
         actions += for_upkeep(situation, number, task)
         actions += for_readiness(situation, number, task)
     # One thing at a time is paid for, or two would count on the same money; and only what nothing
@@ -35,6 +37,7 @@ def decide(situation: Situation) -> list[Action]:
     for more in (for_membership, for_offers, for_payout):
         if not any(map(_puts_down, actions)):
             actions += more(situation)
+    actions += for_pending(situation)
     actions += for_past(situation)
     return [action for action in actions if not _is_vain(action, situation.now)]
 

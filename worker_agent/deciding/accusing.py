@@ -7,14 +7,16 @@ from worker_agent.deciding.fees import spare
 from worker_agent.situation import Situation
 
 
-def for_fraud(s: Situation, number: int, task: Task) -> list[Action]:
+def for_fraud(s: Situation, number: int, task: Task, *, is_paying: bool = False) -> list[Action]:
     """Challenge what others signed for, unless somebody else already does.
 
-    Audits are drawn and may miss it. The bond comes back with half of what the guilty lose.
+    Audits are drawn and may miss it. The bond comes back with half of what the guilty lose. With
+    `is_paying` something else counts on our money already, and this waits for the next step.
     """
     if task.state is not TaskState.WINDOW or not s.in_time(task.deadline):
         return []
-    return _look_behind(s, number, task) or _challenge(s, number, task)
+    found = _look_behind(s, number, task)
+    return found or ([] if is_paying else _challenge(s, number, task))
 
 
 def _look_behind(s: Situation, number: int, task: Task) -> list[Action]:
@@ -41,13 +43,17 @@ def _challenge(s: Situation, number: int, task: Task) -> list[Action]:
     is_ours = claim.root == wrong.trace.root
     if not is_ours or wrong.segment in task.disputes:
         return []
+    challenge = f"{number}/challenge/{wrong.segment}"
+    deposit = f"{number}/accuse/deposit/{wrong.segment}"
+    if {challenge, deposit} & {key.partition("#")[0] for key in s.pending}:
+        # What it takes with it would seem to be missing.
+        return []
     missing = s.book.params[task.params_id].seat_bond - s.credit
     if missing > spare(s):
         return []
     if missing > 0:
         call = s.calls.deposit(missing, value=missing)
-        key = f"{number}/accuse/deposit/{wrong.segment}"
-        return [Send(key, call, task.deadline, adds_up=True, stakes=True)]
+        return [Send(deposit, call, task.deadline, adds_up=True, stakes=True)]
     state, proof = wrong.trace.after(wrong.segment), wrong.trace.proof_after(wrong.segment)
     call = s.calls.challenge(number, wrong.segment, claim, state, proof)
-    return [Send(f"{number}/challenge/{wrong.segment}", call, task.deadline, stakes=True)]
+    return [Send(challenge, call, task.deadline, stakes=True)]

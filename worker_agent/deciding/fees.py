@@ -11,6 +11,9 @@ _MAX_FEE = 2
 _GAS_PERCENT = 150
 # Registering, or a duty, while we are in no task.
 _STANDING_GAS = 300_000 + sum(AUDIT_GAS.values())
+# 0.01 of the chain's currency: on a chain where gas is cheap now, it may be a hundred times dearer
+# within the hours that a task takes.
+_LEAST_WEI = 10**16
 
 
 def fees_of(s: Situation, terms: Terms) -> int:
@@ -33,8 +36,8 @@ def spare(s: Situation) -> int:
 
 
 def standing(s: Situation) -> int:
-    """What is laid aside for fees also when nothing is under way."""
-    return _wei(s, _STANDING_GAS)
+    """What is laid aside for fees also when nothing is under way; none where gas is free."""
+    return max(_LEAST_WEI, _wei(s, _STANDING_GAS)) if s.gas_price else 0
 
 
 def _wei(s: Situation, gas: int) -> int:

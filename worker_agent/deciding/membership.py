@@ -34,6 +34,10 @@ def _register(s: Situation, known: Worker | None) -> list[Action]:
     if known is not None and known.unbonds_at:
         # It has retired, and has to take its bond back first.
         return []
+    if any(key.startswith("register/") for key in s.pending):
+        # With what it takes along there may seem to be too little for a bond: that is no reason to
+        # ask for another registration, which the market would refuse.
+        return []
     value = max(0, bond - s.credit)
     if value > spare(s):
         # Without a bond it may still train.

@@ -11,5 +11,9 @@ class PeerRefusedError(PeerError):
     """Another worker understood what it was asked for, and does not give it; it says why."""
 
 
+class OwnDiskError(TransientError):
+    """What another worker gives cannot be kept here. That is nothing it could be blamed for."""
+
+
 class IdentityError(PermanentError):
     """The key that this worker has for a task cannot be used."""

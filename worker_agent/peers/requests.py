@@ -10,7 +10,7 @@ from typing import IO
 from trainyard.engine.errors import RunError
 from trainyard.engine.plain_files import open_plain
 from trainyard.protocol.errors import TrainyardError
-from worker_agent.peers.errors import PeerError, PeerRefusedError
+from worker_agent.peers.errors import OwnDiskError, PeerError, PeerRefusedError
 from worker_agent.peers.frames import (
     MOST_REASON_BYTES,
     PIECE_BYTES,
@@ -43,20 +43,34 @@ async def receive_file(wire: Wire, target: Path, most_bytes: int) -> None:
     """Keep the answer as `target`, which is there as a whole or not at all."""
     async with asyncio.timeout(ANSWER_S):
         length = await _begin(wire, most_bytes)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
-        try:
-            while length:
-                async with asyncio.timeout(SILENCE_S):
-                    data = await wire.reader.read(min(length, 4 * PIECE_BYTES))
-                if not data:
-                    raise PeerError(f"the answer was cut off, {length} bytes before its end")
-                await asyncio.to_thread(file.write, data)
-                length -= len(data)
-            file.flush()
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
+            try:
+                while length:
+                    data = await _piece(wire, length)
+                    await asyncio.to_thread(file.write, data)
+                    length -= len(data)
+                file.flush()
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        # What goes wrong with the other end is told apart where it is read.
+        raise OwnDiskError(f"cannot write {target}: {error.strerror}") from error
+
+
+async def _piece(wire: Wire, length: int) -> bytes:
+    try:
+        async with asyncio.timeout(SILENCE_S):
+            data = await wire.reader.read(min(length, 4 * PIECE_BYTES))
+    except TimeoutError as error:
+        raise PeerError(f"nothing more came for {SILENCE_S:.0f} s") from error
+    except OSError as error:
+        raise PeerError(str(error)) from error
+    if not data:
+        raise PeerError(f"the answer was cut off, {length} bytes before its end")
+    return data
 
 
 async def _begin(wire: Wire, most_bytes: int) -> int:

@@ -23,7 +23,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.scoring import MOST_SCORE_BYTES, SCORE, Score
 from trainyard.engine.worker import Job
 from trainyard.protocol.errors import PermanentError, TrainyardError
-from worker_agent.peers.errors import PeerError
+from worker_agent.peers.errors import OwnDiskError, PeerError
 from worker_agent.peers.inner import FIRST_PORT, Config, async_ports
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.child import LostPeerError, Worker
@@ -112,7 +112,7 @@ class _AsyncRun:
             try:
                 # It does not lead, so what we have ourselves is not given up for it.
                 await copy_run(self._task, plane, slot, found[slot].states, may_rewind=False)
-            except (PeerError, OtherStateError, StateError) as error:
+            except (PeerError, OwnDiskError, OtherStateError, StateError) as error:
                 structlog.get_logger().warning("cannot copy", source=slot, reason=str(error))
 
     async def _standings(self, plane: PeerPlane) -> dict[int, Standing]:
@@ -170,7 +170,7 @@ class _AsyncRun:
     async def _try_to_copy(self, plane: PeerPlane, leader: int, count: int) -> bool:
         try:
             await copy_run(self._task, plane, leader, count)
-        except PeerError as error:
+        except (PeerError, OwnDiskError) as error:
             structlog.get_logger().info("cannot copy", reason=str(error))
             return False
         return True

@@ -19,7 +19,7 @@ from trainyard.engine.events import Finished
 from trainyard.engine.exchange import Decision, Exchange
 from trainyard.engine.round_log import RoundLog
 from trainyard.protocol.errors import PermanentError
-from worker_agent.peers.errors import PeerError, PeerRefusedError
+from worker_agent.peers.errors import OwnDiskError, PeerError, PeerRefusedError
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.runner.carrying import ASK_S, Carrier, needed_to_keep, needed_to_merge
 from worker_agent.runner.own_worker import OwnWorker
@@ -229,7 +229,7 @@ class Follower:
         try:
             yield
             self._reason = ""
-        except (PeerError, StateError) as error:
+        except (PeerError, OwnDiskError, StateError) as error:
             if isinstance(error, PeerError) and not isinstance(error, PeerRefusedError):
                 self.task.live.silent.setdefault(leader, time.monotonic())
             if str(error) != self._reason:

@@ -18,12 +18,14 @@ from typing import Annotated, Literal
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from trainyard.engine.errors import StateError
 from trainyard.engine.journal import Entry, Journal, held
 from trainyard.engine.limits import most_state_bytes
+from trainyard.engine.plain_files import open_plain
 from trainyard.engine.state import State
 from trainyard.protocol.errors import PermanentError, TrainyardError
 from worker_agent.joining import PEER, card_port
-from worker_agent.peers.errors import PeerError
+from worker_agent.peers.errors import OwnDiskError, PeerError
 from worker_agent.peers.identity import own_identity
 from worker_agent.peers.inner import Config, sync_ports
 from worker_agent.peers.plane import PeerPlane
@@ -35,6 +37,8 @@ from worker_agent.runner.task import SOCKETS, Task
 _POLL_S = 0.25
 _ASK_S = 5.0
 _CONFIG = "peers.json"
+# There while states are taken from another, and none of ours lie before them.
+_ADOPTING = "adopting"
 
 
 class Standing(BaseModel):
@@ -71,6 +75,10 @@ class _UnfitSourceError(LostPeerError):
         self.slot = slot
 
 
+class _FalseStateError(PermanentError):
+    """What a peer sent is no state of its run. All else that fails on the way is no lie."""
+
+
 async def run_sync(task: Task) -> None:
     await _SyncRun(task).run()
 
@@ -86,6 +94,8 @@ class _SyncRun:
         self._liars: set[str] = set()
         self._name = secrets.token_hex(8)
         self._met: dict[int, str] = {}
+        if self._task.shelf.path(_ADOPTING).exists():
+            self._forget_all()
         self._kept = self._count()
         self._heard: dict[int, Standing] = {}
         self._losses = Losses()
@@ -217,11 +227,10 @@ class _SyncRun:
             source = min(believed or counts)
             name = self._heard[source].name
             try:
-                await self._adopt(plane, source, kept)
+                await self._adopt_from_the_first(plane, source, kept)
             except PeerError as error:
                 raise _UnfitSourceError(source, str(error)) from error
-            except PermanentError as error:
-                # What it sends is its failure, and not ours.
+            except _FalseStateError as error:
                 self._liars.add(name)
                 raise _UnfitSourceError(source, str(error)) from error
             return
@@ -239,13 +248,26 @@ class _SyncRun:
         name = self._heard[slot].name
         try:
             await self._adopt(plane, slot, self._whole)
-        except PeerError:
-            raise
-        except PermanentError as error:
+        except _FalseStateError as error:
             structlog.get_logger().warning("not believed", slot=slot, reason=str(error))
             self._liars.add(name)
             return False
         return self._count() == self._whole
+
+    async def _adopt_from_the_first(self, plane: PeerPlane, slot: int, count: int) -> None:
+        """Take all of these states or none: the others would go back to as few as we have."""
+        self._task.shelf.path(_ADOPTING).touch()
+        try:
+            await self._adopt(plane, slot, count)
+        except BaseException:
+            self._forget_all()
+            raise
+        self._task.shelf.path(_ADOPTING).unlink()
+
+    def _forget_all(self) -> None:
+        with self._journal() as journal:
+            journal.rewind(0)
+        self._task.shelf.path(_ADOPTING).unlink()
 
     async def _adopt(self, plane: PeerPlane, slot: int, count: int) -> None:
         """Take the states that are missing here from the worker of `slot`."""
@@ -255,12 +277,17 @@ class _SyncRun:
                 body = json.dumps(number).encode()
                 entry = _entry_of(await plane.ask(slot, "entry", body, timeout_s=_ASK_S))
                 path = self._task.shelf.path(f"adopted-{number}")
-                await plane.fetch(slot, "state", body, path, most_bytes=most)
-                state = State.load(path)
-                path.unlink()
+                try:
+                    await plane.fetch(slot, "state", body, path, most_bytes=most)
+                    state = _state_in(path, slot)
+                finally:
+                    path.unlink(missing_ok=True)
                 if state.hash.hex() != entry.state or entry.number != number:
-                    raise PermanentError(f"worker {slot} sent another state than it named")
-                journal.append(entry, state)
+                    raise _FalseStateError(f"worker {slot} sent another state than it named")
+                try:
+                    journal.append(entry, state)
+                except StateError as error:
+                    raise OwnDiskError(str(error)) from error
         self._kept = self._count()
 
     async def _train(self, plane: PeerPlane, config: Path) -> None:
@@ -363,4 +390,13 @@ def _entry_of(data: bytes) -> Entry:
     try:
         return Entry.model_validate_json(data)
     except ValidationError as error:
-        raise PermanentError("a peer sent no entry of a journal") from error
+        raise _FalseStateError("a peer sent no entry of a journal") from error
+
+
+def _state_in(path: Path, slot: int) -> State:
+    with open_plain(path) as file:
+        data = file.read()
+    try:
+        return State.decode(data, f"what worker {slot} sent")
+    except StateError as error:
+        raise _FalseStateError(str(error)) from error
