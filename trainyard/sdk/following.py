@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,13 +133,13 @@ class Following:
             self._expired = True
 
 
-def require_wanted(*posted: int) -> None:
+def require_wanted(*posted: int, unposted: Sequence[str] = ()) -> None:
     """That nobody has gone away before something is posted; these tasks of its kind are."""
     leaving = LEAVING.get()
     if leaving is None or not leaving.is_set():
         return
     if posted:
-        raise DetachedError(*posted, predicts=True)
+        raise DetachedError(*posted, predicts=True, unposted=unposted)
     raise NotPostedError("whoever asked for it has gone: nothing is posted, and nothing was paid")
 
 
