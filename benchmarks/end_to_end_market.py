@@ -229,8 +229,8 @@ def agreed(audits: Iterable[AuditLine]) -> int:
 def running_yard(folder: Path, trainers: int) -> Iterator[Yard]:
     """Agents that train, agents that audit, and nobody who does both."""
     count = trainers + AUDITORS
-    # Agents are set as those of `trainyard devnet up`, apart from who trains and who checks.
-    options = Options(chain="anvil", workers=count, auditors=0)
+    # Agents are set as all that a devnet starts, apart from who trains and who checks.
+    options = Options(chain="anvil", workers=count, auditors=0, agent_settings=())
     with ExitStack() as parts:
         net = parts.enter_context(Devnet(folder, options))
         ports = [int(net.gateway.rpartition(":")[2]), *(free_port() for _ in range(count))]
