@@ -181,8 +181,8 @@ def _follow(
             require_settled(number, following.book.tasks[number])
             run, state = collect(market, following.book, number, Path(folder))
             _take_over(history, manifest, model, state)
-            history.close_with(signed_receipt(market, number, state.hash))
             steps = Counters.of(state).step
+            history.close_with(signed_receipt(market, number, state.hash), steps)
             show.steps(steps, {})
             untried = epochs.untried(steps)
             calls.finish(steps, tried_here(market, manifest, run, state, untried, show))
