@@ -24,6 +24,8 @@ _MOST_STATES_BYTES = 4 << 30
 # Of a parameter with two moments, as Adam keeps them.
 _PARAMETER_BYTES = 12
 _LONGEST = 1_000_000
+# Adam, begun anew in each round, has estimates of its moments after some tens of steps.
+_LEAST_ROUND = 50
 # A segment that ends with an epoch may be longer than the usual one, but not so many times.
 _TOO_LONG = 2
 # Keras' own, of which no worker would hear, and what to do instead.
@@ -165,11 +167,26 @@ class _Draft:
         return {"version": 1, "model": model, "data": {"train": train}, "training": training}
 
     def _length(self, records: int) -> int:
+        """Steps of a segment, or of a worker in a round."""
         shape = self.shape
-        steps = shape.steps or -(-shape.epochs * records // max(1, shape.batch_size))
-        epoch, rest = divmod(records, max(1, shape.batch_size))
+        batch = max(1, shape.batch_size)
+        steps = shape.steps or -(-shape.epochs * records // batch)
+        if shape.chosen_mode == "rounds":
+            train = records - int(records * (shape.validation_split or 0))
+            return round_length(steps, train // batch, self.model.parameters)
+        epoch, rest = divmod(records, batch)
         is_whole = not rest and shape.validation_split is None
         return segment_length(steps, epoch if is_whole else None, self.model.parameters)
+
+
+def round_length(steps: int, epoch: int, parameters: int) -> int:
+    """Steps of a worker in a round: never so few that a fresh optimiser gets nowhere in them.
+
+    And not more than an epoch has, after which it would see its own records once more before it
+    hears of those of the others.
+    """
+    length = max(_usual_length(steps, parameters), _LEAST_ROUND)
+    return max(1, min(_ending_epochs(length, epoch), epoch))
 
 
 def segment_length(steps: int, epoch: int | None, parameters: int) -> int:
@@ -179,8 +196,10 @@ def segment_length(steps: int, epoch: int | None, parameters: int) -> int:
     trace. None are those that end within a step.
     """
     length = _usual_length(steps, parameters)
-    if epoch is None:
-        return length
+    return length if epoch is None else _ending_epochs(length, epoch)
+
+
+def _ending_epochs(length: int, epoch: int) -> int:
     near = (one for one in range(length, _TOO_LONG * length) if epoch % one == 0)
     near_below = (one for one in range(length, length // 2, -1) if epoch % one == 0)
     return min(next(near, None) or next(near_below, length), _LONGEST)
