@@ -1,5 +1,6 @@
 """The public face: what `import trainyard` costs, and what it offers."""
 
+import inspect
 import subprocess
 import sys
 
@@ -26,6 +27,17 @@ def test_all_public_names_are_there() -> None:
     for name in trainyard.__all__:
         assert getattr(trainyard, name) is not None
         assert name in dir(trainyard)
+
+
+def test_connecting_takes_what_the_sdk_takes() -> None:
+    import tests.quiet_web3  # noqa: F401
+    from trainyard.sdk import connecting
+
+    taken = dict(inspect.signature(connecting.connect).parameters)
+    # Which sandbox there is is decided by the face.
+    del taken["confinement"]
+
+    assert dict(inspect.signature(trainyard.connect).parameters) == taken
 
 
 def test_what_is_not_there_says_so() -> None:
