@@ -180,7 +180,9 @@ def test_the_steps_of_rounds_count_though_their_optimizer_begins_anew(
         None,
         dataset,
         market=world.market,
+        workers=2,
         mode="rounds",
+        verify="audit:1",
         rounds={"local_steps": 2},
         verbose=0,
     )
