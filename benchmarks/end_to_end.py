@@ -22,21 +22,27 @@ start. On the market they are what workers send each other, by their journals, a
 the gateways of workers, auditors and requester, both ways, headers and all; what nobody fetches is
 not sent. For MultiWorkerMirroredStrategy they are what the loopback carries, so with the headers of
 TCP and what workers say beside gradients; for Flower its parameters as they are serialised, both
-ways.
+ways. Mode rounds is measured with its int8, a quarter of the bytes, where Flower sends float32 as
+it does by itself.
+
+The market and the agents are set as those of any devnet, so that what a task waits for challengers
+is part of its time; the line of JSON has it apart too.
+
+Each row is a line of JSON on stderr as soon as it is measured, without its accuracy, which is found
+at the end. A way that fails is told of in the table and by the exit code, and the others go on.
 """
 
+import json
 import os
 import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.end_to_end_counting import counted
 from benchmarks.end_to_end_figures import (
@@ -57,9 +63,9 @@ from benchmarks.end_to_end_jobs import Job, Moments, Outcome, weights_file
 from benchmarks.end_to_end_market import Traded, Yard, running_yard
 from benchmarks.end_to_end_models import Trial, try_out
 from benchmarks.end_to_end_nets import NETS, QUICK, RATE, Net, prepare
+from benchmarks.end_to_end_tables import Failure, lines_of, show
 from benchmarks.reporting import report
 from trainyard.engine.energy import BASES, Power, find_power
-from trainyard.sdk.composing import SEGMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FLOWER = _ROOT / "build" / "flower" / "bin" / "python"
@@ -80,7 +86,7 @@ _REPEATED = (SINGLE, COARSE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class Measured:
     """A row that lacks its accuracies, and what they are to be found by."""
 
     row: Row
@@ -94,24 +100,47 @@ class Bench:
         self._folder, self._nets, self._quick = folder, nets, quick
         self._power = find_power()
 
+        self.failures: list[Failure] = []
+
     def rows(self) -> list[Row]:
+        """All that came to an end; `failures` has the rest."""
         for net in self._nets:
             prepare(net, self._folder / net.name)
-        found: list[_Measured] = []
+        ways = (FIT, FLOWER) if self._quick else (FIT, MIRRORED, FLOWER)
+        found: list[Measured] = []
         for net in self._nets:
-            ways = (FIT, FLOWER) if self._quick else (FIT, MIRRORED, FLOWER)
-            found += [self._without_market(net, way) for way in ways]
+            for way in ways:
+                found += self.tried_out(net, way, partial(self._without_market, net, way))
         found += self._on_market()
         if not self._quick:
-            # Once more at the end: what is compared should not be that the machine was another.
-            again = {net.name: self._without_market(net, FIT, "-again") for net in self._nets}
-            found = [
-                replace(one, row=_mean(one.row, again[one.row.net].row))
-                if one.row.way == FIT
-                else one
-                for one in found
-            ]
-        return self._tried(found)
+            found = [self._met_again(one) for one in found]
+        return self._with_accuracies(found)
+
+    def tried_out(self, net: Net, way: str, measure: Callable[[], Measured]) -> list[Measured]:
+        """One more measurement, or one more failure: what there is already is worth hours."""
+        try:
+            found = measure()
+        except (Exception, SystemExit) as error:
+            self._fail(net, way, error)
+            return []
+        _tell(asdict(found.row))
+        return [found]
+
+    def _fail(self, net: Net, way: str, error: BaseException) -> None:
+        failure = Failure(net.name, way, f"{type(error).__name__}: {error}")
+        _tell({"failed": str(failure)})
+        self.failures.append(failure)
+
+    def _met_again(self, one: Measured) -> Measured:
+        """Keras once more at the end: what is compared should not be that the machine was another.
+
+        Where it fails this time, the first time counts.
+        """
+        if one.row.way != FIT:
+            return one
+        [net] = [net for net in self._nets if net.name == one.row.net]
+        again = self.tried_out(net, FIT, partial(self._without_market, net, FIT, "-again"))
+        return replace(one, row=_mean(one.row, again[0].row)) if again else one
 
     def _job(self, net: Net, way: str, suffix: str = "", **changes: Any) -> Job:
         folder = self._folder / net.name
@@ -126,13 +155,13 @@ class Bench:
                 batch=net.batch,
                 rate=RATE,
                 local_steps=net.local_steps,
-                steps_per_segment=-(-net.steps // net.segments),
+                steps_per_segment=net.steps_per_segment,
                 verify=f"audit:{_AUDITS}",
             ),
             **changes,
         )
 
-    def _without_market(self, net: Net, way: str, suffix: str = "") -> _Measured:
+    def _without_market(self, net: Net, way: str, suffix: str = "") -> Measured:
         alone = way == FIT
         shape = {"threads": _CORES} if alone else {"workers": WORKERS}
         job = self._job(net, way, suffix, **shape)
@@ -144,30 +173,36 @@ class Bench:
             environment=_FLOWERS | {"FLWR_HOME": str(job.folder / "flwr")},
         )
         outcome = Outcome.load(job)
-        _tell(net, way, outcome)
         row = self._row(net, way, job, outcome, cpu_s, peer_bytes=outcome.sent_bytes)
-        return _Measured(row, Trial(weights_file(job), net.goal, Moments.of(job)))
+        return Measured(row, Trial(weights_file(job), net.goal, Moments.of(job)))
 
-    def _on_market(self) -> Iterator[_Measured]:
+    def _on_market(self) -> list[Measured]:
         ways = [way for way in _ON_MARKET if not (self._quick and way == SYNC)]
         trainers = _QUICK_COPIES if self._quick else _COPIES
-        with running_yard(self._folder / "net", trainers) as yard:
-            for net in self._nets:
-                yard.keep(self._job(net, SINGLE))
-                for way in ways:
-                    for number in range(net.repeats if way in _REPEATED else 1):
+        found: list[Measured] = []
+        try:
+            with running_yard(self._folder / "net", trainers) as yard:
+                for net in self._nets:
+                    yard.keep(self._job(net, SINGLE))
+                    for way in ways:
                         cut = net.coarse if way == COARSE else net
-                        yield self._traded(yard, cut, way, f"-{number + 1}")
+                        for number in range(net.repeats if way in _REPEATED else 1):
+                            measure = partial(self._traded, yard, cut, way, f"-{number + 1}")
+                            found += self.tried_out(net, way, measure)
+        except (Exception, SystemExit) as error:
+            # No way of any network can be gone on a devnet that is not there.
+            for net in self._nets:
+                self._fail(net, "the market", error)
+        return found
 
-    def _traded(self, yard: Yard, net: Net, way: str, suffix: str) -> _Measured:
+    def _traded(self, yard: Yard, net: Net, way: str, suffix: str) -> Measured:
         changes = _ON_MARKET[way] | {"devnet": yard.net.place.folder}
         if self._quick and way == REPLICATE:
             changes |= {"verify": f"replicate:{_QUICK_COPIES}"}
         job = self._job(net, way, suffix, **changes)
         found = yard.train(job)
         if way != REPLICATE and found.audits != _AUDITS:
-            raise SystemExit(f"{net.name}, {way}: {found.audits} of {_AUDITS} audits were done")
-        _tell(net, way, found.outcome)
+            raise SystemExit(f"{found.audits} of {_AUDITS} audits agree")
         row = self._row(
             net,
             way,
@@ -177,13 +212,14 @@ class Bench:
             peer_bytes=found.peer_bytes,
             content_bytes=found.content_bytes,
             gas=found.gas,
-            segments=-(-job.steps // job.steps_per_segment),
+            segments=found.segments,
             steps_s=found.steps_s,
             tail_s=found.outcome.seconds - found.moments[-1].at_s,
-            **_checking(job, found),
+            challenge_s=found.challenge_s,
+            **checking(job, found),
         )
         trial = Trial(weights_file(job), net.goal, found.moments, found.manifest)
-        return _Measured(row, trial)
+        return Measured(row, trial)
 
     def _row(
         self, net: Net, way: str, job: Job, outcome: Outcome, cpu_s: float, **more: Any
@@ -194,20 +230,23 @@ class Bench:
             goal=net.goal,
             steps=job.steps,
             seconds=outcome.seconds,
-            accuracy=float("nan"),
             cpu_s=cpu_s,
             energy_j=_energy_j(self._power, cpu_s),
             **more,
         )
 
-    def _tried(self, measured: Sequence[_Measured]) -> list[Row]:
+    def _with_accuracies(self, measured: Sequence[Measured]) -> list[Row]:
         found = []
         for net in self._nets:
             own = [one for one in measured if one.row.net == net.name]
             folder = self._folder / net.name
-            tried = try_out(
-                folder / "model.keras", folder / "test", [one.trial for one in own], net.tried
-            )
+            trials = [one.trial for one in own]
+            try:
+                tried = try_out(folder / "model.keras", folder / "test", trials, net.tried)
+            except SystemExit as error:
+                self._fail(net, "trying its weights", error)
+                found += [one.row for one in own]
+                continue
             found += [
                 replace(one.row, accuracy=right.accuracy, reached_s=right.reached_s)
                 for one, right in zip(own, tried, strict=True)
@@ -215,7 +254,7 @@ class Bench:
         return found
 
 
-def _checking(job: Job, found: Traded) -> dict[str, float]:
+def checking(job: Job, found: Traded) -> dict[str, float]:
     """Who trained, and who did it once more: auditors, or all workers but one.
 
     Those who trained are who took most; of the others some got ready, and had no part in it.
@@ -240,53 +279,9 @@ def _mean(row: Row, again: Row) -> Row:
     )
 
 
-def _tell(net: Net, way: str, outcome: Outcome) -> None:
-    print(f"{net.name}, {way}: {outcome.seconds:.1f} s", file=sys.stderr, flush=True)
-
-
-def show(rows: Sequence[Row], power: Power | None, *, quick: bool) -> None:
-    basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
-    table = Table(
-        title="From the call to the weights" + (", QUICK" if quick else ""),
-        caption=f"energy is an estimate ({basis}); checking is CPU beside that of training",
-    )
-    table.add_column("net")
-    table.add_column("way")
-    headings = (
-        "accuracy",
-        "to goal s",
-        "total s",
-        "CPU s",
-        "sent MB",
-        "energy J",
-        "gas",
-        "checking",
-    )
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        reached = row.to_goal_s
-        table.add_row(
-            f"{row.net} ≥ {row.goal:.2f}",
-            row.way,
-            f"{row.accuracy:.4f}",
-            "not reached" if reached is None else f"{reached:.1f}",
-            f"{row.seconds:.1f}",
-            f"{row.cpu_s:.1f}",
-            f"{row.sent_bytes / 1e6:.1f}" if row.sent_bytes else "-",
-            "-" if row.energy_j is None else f"{row.energy_j:,.0f}",
-            "-" if row.gas is None else f"{row.gas:,}",
-            "-" if row.share is None else f"{row.share:.1%}",
-        )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
-
-
-def _words(net: str, scaling: Scaling) -> str:
-    training, audit = scaling.training, scaling.audit
-    return (
-        f"{net}: training {training.fixed:.1f} + {training.each:.4f} CPU-s a step, "
-        f"an audit {audit.fixed:.1f} + {audit.each:.4f} a step of its segment"
-    )
+def _tell(document: Mapping[str, Any]) -> None:
+    """At once, and as one line: what comes later may fail."""
+    print(json.dumps(document), file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -301,8 +296,9 @@ def main() -> None:
     nets = [QUICK] if options.quick else [NETS[name] for name in options.nets]
     # A short name: Ray puts sockets below it.
     folder = Path(tempfile.mkdtemp(prefix="e2e-"))
+    bench = Bench(folder, nets, quick=options.quick)
     try:
-        rows = Bench(folder, nets, quick=options.quick).rows()
+        rows = bench.rows()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     scalings = {
@@ -311,11 +307,13 @@ def main() -> None:
         )
         for net in nets
     }
-    show(rows, find_power(), quick=options.quick)
-    told = figures(rows, scalings.values(), segments=SEGMENTS, audits=_AUDITS)
-    more = beside(rows) | {"rows": [asdict(row) for row in rows]}
-    caption = "; ".join(_words(net, scaling) for net, scaling in scalings.items())
-    sys.exit(report("The market beside the rest", told, caption, more))
+    power = find_power()
+    basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
+    show(rows, bench.failures, basis, quick=options.quick)
+    failed = list(map(str, bench.failures))
+    told = figures(rows, scalings, audits=_AUDITS, failed=failed)
+    more = beside(rows) | {"failed": failed, "rows": [asdict(row) for row in rows]}
+    sys.exit(report("The market beside the rest", told, lines_of(scalings), more))
 
 
 if __name__ == "__main__":

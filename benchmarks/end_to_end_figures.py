@@ -1,14 +1,15 @@
 """What `benchmarks.end_to_end` makes of what it measured: ratios, how audits grow, goals. Pure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.reporting import Figure
+from trainyard.sdk.composing import fewest_segments
 
 LONG_S = 1200.0
 FIT, MIRRORED, FLOWER = "Keras fit", "MultiWorkerMirrored", "Flower FedAvg"
-SINGLE, SYNC, ROUNDS = "single, Audit", "sync, Audit", "rounds, Audit"
+SINGLE, SYNC, ROUNDS = "single, Audit", "sync, Audit", "rounds int8, Audit"
 REPLICATE, COARSE = "single, Replicate", "half of it, 4 segments"
 
 
@@ -21,8 +22,9 @@ class Row:
     goal: float
     steps: int
     seconds: float
-    accuracy: float
     cpu_s: float
+    # Of the last weights; None until they are tried.
+    accuracy: float | None = None
     # The first weights that were good enough, since the call; None if none were.
     reached_s: float | None = None
     # From the last step until the weights are in hand: audits, settling, fetching.
@@ -36,6 +38,8 @@ class Row:
     segments: int = 0
     # From the first step to the last.
     steps_s: float = 0.0
+    # That the market waits for challengers; a part of `tail_s`.
+    challenge_s: float = 0.0
     # Of the workers' processes, without the agents that started them.
     training_cpu_s: float = 0.0
     # Of all who do the work once more.
@@ -97,8 +101,13 @@ class Scaling:
     step_s: float
 
     @classmethod
-    def of(cls, rows: Sequence[Row], audits: int) -> "Scaling":
-        """Of tasks that differ in their length and in the length of their segments."""
+    def of(cls, rows: Sequence[Row], audits: int) -> "Scaling | None":
+        """Of tasks that differ in their length and in the length of their segments.
+
+        None where those of one length did not come to an end.
+        """
+        if len({row.steps for row in rows}) < 2:
+            return None
         training = Line.through([(row.steps, row.training_cpu_s) for row in rows])
         audit = Line.through(
             [(row.steps / row.segments, (row.checking_cpu_s or 0.0) / audits) for row in rows]
@@ -106,87 +115,114 @@ class Scaling:
         longest = max(rows, key=lambda row: row.steps)
         return cls(training, audit, longest.steps_s / longest.steps)
 
-    def share(self, seconds: float, *, segments: int, audits: int) -> float:
-        """Of checking in training, for a task that trains so long.
+    def share(self, seconds: float, *, audits: int) -> float:
+        """Of checking in training, for a task that trains so long, in as few segments as may be.
 
         No number if what was measured says that more work takes less time: then it was noise.
         """
         if min(self.training.each, self.audit.each) <= 0:
             return math.nan
         steps = seconds / self.step_s
+        segments = fewest_segments(int(steps))
         return audits * self.audit.at(steps / segments) / self.training.at(steps)
 
 
 def figures(
-    rows: Sequence[Row], scalings: Iterable[Scaling], *, segments: int, audits: int
+    rows: Sequence[Row],
+    scalings: Mapping[str, Scaling | None],
+    *,
+    audits: int,
+    failed: Sequence[str] = (),
 ) -> list[Figure]:
-    """What has a goal; of several networks, the worst counts."""
-    nets = list(dict.fromkeys(row.net for row in rows))
-    pairs = [(row_of(rows, net, SINGLE), row_of(rows, net, FIT)) for net in nets]
-    met = [(row_of(rows, net, ROUNDS), row_of(rows, net, FLOWER)) for net in nets]
-    long_share = _worst(one.share(LONG_S, segments=segments, audits=audits) for one in scalings)
+    """What has a goal; of several networks, the worst counts. `scalings` are by network."""
+    nets = list(scalings)
+    long_share = _worst(
+        math.nan if one is None else one.share(LONG_S, audits=audits) for one in scalings.values()
+    )
+    waited_s = max((row.challenge_s for row in rows), default=0.0)
     return [
+        Figure("failed_ways", "ways that came to no end", len(failed), 0),
         Figure(
             "market_over_fit_ratio",
             "single on the market ÷ Keras fit, from the first step to the last",
-            max(market.steps_s / fit.seconds for market, fit in pairs),
+            _over(rows, nets, (SINGLE, FIT), lambda market, fit: market.steps_s / fit.seconds),
             1.05,
         ),
         Figure(
             "fixed_cost_s",
-            "all else of trainyard.fit: content, chain, start, audits, settling, s",
-            max(market.seconds - market.steps_s for market, _ in pairs),
+            "all else of trainyard.fit: content, chain, start, audits, settling, and "
+            f"{waited_s:g} s for challengers, s",
+            _over(rows, nets, (SINGLE,), lambda market: market.seconds - market.steps_s),
             15.0,
         ),
         Figure(
             "audit_cpu_share_at_20min",
-            f"Audit's CPU ÷ training's, 20 minutes in {segments} segments, by the lines below",
+            "Audit's CPU ÷ training's, 20 minutes in as few segments as fit may cut, by the lines "
+            "below",
             long_share,
             0.05,
         ),
         Figure(
             "rounds_over_flower_time",
-            "rounds on the market ÷ Flower, time to accuracy",
-            _worst(_time_ratio(rounds, flower) for rounds, flower in met),
+            "rounds int8 on the market ÷ Flower, which sends float32, time to accuracy",
+            _over(rows, nets, (ROUNDS, FLOWER), _time_ratio),
             1.0,
         ),
         Figure(
             "rounds_over_flower_bytes",
-            "rounds on the market ÷ Flower, bytes that passed from one party to another",
-            max(rounds.sent_bytes / flower.sent_bytes for rounds, flower in met),
+            "rounds int8 on the market ÷ Flower, which sends float32, bytes that passed from one "
+            "party to another",
+            _over(rows, nets, (ROUNDS, FLOWER), lambda one, two: one.sent_bytes / two.sent_bytes),
             1.0,
         ),
     ]
 
 
 def beside(rows: Sequence[Row]) -> dict[str, float | None]:
-    """What has no goal of its own, by its name in the line of JSON."""
+    """What has no goal of its own, by its name in the line of JSON; the worst of all networks."""
     nets = list(dict.fromkeys(row.net for row in rows))
-    singles = [row_of(rows, net, SINGLE) for net in nets]
-    longest = max(singles, key=lambda row: row.training_cpu_s)
-    replicated = [row.share for row in rows if row.way == REPLICATE and row.share is not None]
-    met = [(row_of(rows, net, ROUNDS), row_of(rows, net, FLOWER)) for net in nets]
-    return {
-        "audit_cpu_share": longest.share,
-        "replicate_cpu_share": max(replicated, default=None),
-        "rounds_over_flower_peer_bytes": max(
-            rounds.peer_bytes / flower.peer_bytes for rounds, flower in met
+    waited_s = [row.challenge_s for row in rows if row.way == SINGLE]
+    found = {
+        "audit_cpu_share": _over(rows, nets, (SINGLE,), _share),
+        "replicate_cpu_share": _over(rows, nets, (REPLICATE,), _share),
+        "rounds_over_flower_peer_bytes": _over(
+            rows, nets, (ROUNDS, FLOWER), lambda one, two: one.peer_bytes / two.peer_bytes
+        ),
+        "challenge_window_s": max(waited_s, default=math.nan),
+        "fixed_cost_without_challenge_window_s": _over(
+            rows, nets, (SINGLE,), lambda one: one.seconds - one.steps_s - one.challenge_s
         ),
     }
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}
+
+
+def _over(
+    rows: Sequence[Row], nets: Sequence[str], ways: Sequence[str], value: Callable[..., float]
+) -> float:
+    """The worst of all networks; no number if a way that it is made of did not come to an end."""
+    found = []
+    for net in nets:
+        chosen = [row_of(rows, net, way) for way in ways]
+        found.append(math.nan if None in chosen else value(*chosen))
+    return _worst(found)
 
 
 def _worst(values: Iterable[float]) -> float:
-    """The largest; no number if one of them is none."""
+    """The largest; no number if one of them is none, or there are none."""
     found = list(values)
-    return math.nan if any(map(math.isnan, found)) else max(found)
+    return math.nan if any(map(math.isnan, found)) else max(found, default=math.nan)
 
 
-def row_of(rows: Iterable[Row], net: str, way: str) -> Row:
-    """That of the middle, where a way was gone more than once."""
+def row_of(rows: Iterable[Row], net: str, way: str) -> Row | None:
+    """That of the middle, where a way was gone more than once; None where it has failed."""
     found = sorted(
         (row for row in rows if (row.net, row.way) == (net, way)), key=lambda row: row.seconds
     )
-    return found[len(found) // 2]
+    return found[len(found) // 2] if found else None
+
+
+def _share(row: Row) -> float:
+    return math.nan if row.share is None else row.share
 
 
 def _time_ratio(rounds: Row, flower: Row) -> float:

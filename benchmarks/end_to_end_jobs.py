@@ -39,7 +39,8 @@ class Job:
     # On the market only.
     mode: str = "single"
     verify: str = "audit:2"
-    steps_per_segment: int = 1
+    # As `fit` cuts by itself if left out.
+    steps_per_segment: int | None = None
     # More of `training.rounds` of the manifest, in mode rounds.
     rounds_wish: dict[str, Any] = field(default_factory=dict)
     devnet: Path | None = None

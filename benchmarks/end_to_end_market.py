@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -31,14 +31,13 @@ from trainyard.devnet.options import DEVNET_PARAMS, Options
 from trainyard.devnet.ports import free_port
 from trainyard.engine.costs import Costs
 from trainyard.engine.journal import Journal
+from trainyard.protocol.ledger.book import ZERO_WORD
 from trainyard.protocol.manifest import Local, Manifest, RoundsPlan
 from trainyard.sdk.connecting import market_of
 from trainyard.sdk.market import Market
-from trainyard.sdk.receipts import Receipt
+from trainyard.sdk.receipts import AuditLine, Receipt
 
 AUDITORS = 2
-# Nobody reorganises a devnet's chain, and blocks come every second.
-_SETTINGS = ("chain.poll_s=0.25", "chain.margin_s=3", "chain.confirmations=1")
 # Each role has agents of its own, so that their processor time can be told apart.
 _TRAINER = {"policy.bond": 0}
 _AUDITOR = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond, "policy.concurrency": 0}
@@ -53,6 +52,7 @@ _QUIET_S, _QUIET_PART = 1.0, 0.1
 # Of all states of a run so many are tried, at equal distances, beside the last.
 _MOMENTS = 24
 _CONTENT = "content"
+_NOTHING = f"0x{ZERO_WORD.hex()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,11 @@ class Traded:
     peer_bytes: int
     content_bytes: int
     gas: int
+    segments: int
+    # Audits that found what the workers had claimed.
     audits: int
+    # That the market waited for challengers, as the terms say.
+    challenge_s: float
     # States of the run with their times since the call, and the manifest that they are of.
     moments: tuple[Moment, ...]
     manifest: Path
@@ -164,8 +168,10 @@ class Yard:
             peer_bytes=_peer_bytes(job, folders),
             content_bytes=sent,
             gas=sum(self._gas(one) for one in receipt.transactions),
-            audits=len(receipt.audits),
-            moments=_moments(journal, outcome.began_at),
+            segments=Manifest.parse(journal.manifest).plan.segments,
+            audits=agreed(receipt.audits),
+            challenge_s=self._challenge_s(outcome.task),
+            moments=moments(journal, outcome.began_at),
             manifest=manifest,
         )
 
@@ -206,16 +212,25 @@ class Yard:
     def _sent_bytes(self) -> int:
         return sum(relay.bytes for relay in self._relays)
 
+    def _challenge_s(self, number: int) -> float:
+        return self._market.read().book.tasks[number].terms.challenge_for
+
     def _gas(self, transaction: str) -> int:
         receipt = self._market.endpoints.call("eth_getTransactionReceipt", transaction)
         return int(receipt["gasUsed"], 16)
+
+
+def agreed(audits: Iterable[AuditLine]) -> int:
+    """How many were answered, and with what was opened for them; others were drawn in vain."""
+    return sum(one.answer == one.opened != _NOTHING for one in audits)
 
 
 @contextmanager
 def running_yard(folder: Path, trainers: int) -> Iterator[Yard]:
     """Agents that train, agents that audit, and nobody who does both."""
     count = trainers + AUDITORS
-    options = Options(chain="anvil", workers=count, auditors=0, agent_settings=_SETTINGS)
+    # Agents are set as all that a devnet starts, apart from who trains and who checks.
+    options = Options(chain="anvil", workers=count, auditors=0, agent_settings=())
     with ExitStack() as parts:
         net = parts.enter_context(Devnet(folder, options))
         ports = [int(net.gateway.rpartition(":")[2]), *(free_port() for _ in range(count))]
@@ -254,7 +269,7 @@ def _steps_s(run: Path) -> float:
     return states[-1].stat().st_mtime - states[0].stat().st_mtime
 
 
-def _moments(journal: Journal, began_at: float) -> tuple[Moment, ...]:
+def moments(journal: Journal, began_at: float) -> tuple[Moment, ...]:
     """States that all workers share; in rounds those after a merge."""
     plan = Manifest.parse(journal.manifest).plan
     shared = [
@@ -263,7 +278,7 @@ def _moments(journal: Journal, began_at: float) -> tuple[Moment, ...]:
         if not isinstance(plan, RoundsPlan) or not isinstance(plan.part(segment), Local)
     ]
     paths = [journal.path_of(number) for number in shared[:: -(-len(shared) // _MOMENTS)]]
-    paths = [*paths, journal.path_of(shared[-1])]
+    paths = list(dict.fromkeys([*paths, journal.path_of(shared[-1])]))
     return tuple(Moment(path.stat().st_mtime - began_at, path) for path in paths if path.exists())
 
 

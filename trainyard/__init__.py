@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainyard.face import quote as quote
     from trainyard.protocol.errors import TrainyardError as TrainyardError
     from trainyard.sdk.errors import DetachedError as DetachedError
+    from trainyard.sdk.errors import NotPostedError as NotPostedError
     from trainyard.sdk.market import Market as Market
     from trainyard.sdk.receipts import Receipt as Receipt
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "DetachedError": "trainyard.sdk.errors",
     "Market": "trainyard.sdk.market",
+    "NotPostedError": "trainyard.sdk.errors",
     "Receipt": "trainyard.sdk.receipts",
     "TrainyardError": "trainyard.protocol.errors",
     "aio": "trainyard.aio",

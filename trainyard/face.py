@@ -5,6 +5,7 @@ Here, and not in the SDK, it is decided which sandbox there is.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from trainyard.sdk import connecting
@@ -40,13 +41,40 @@ def script_sandbox(seconds: float) -> "Confinement":
     return Sandbox(Limits(wall_s=seconds, disk_bytes=_SCRIPT_BYTES))
 
 
-def connect(where: str | None = None, **given: Any) -> Market:
+def connect(
+    where: str | None = None,
+    *,
+    market: str | None = None,
+    chain_id: int | None = None,
+    start_block: int = 0,
+    gateways: Sequence[str] = (),
+    store: Path | None = None,
+    kubo: str | None = None,
+    keystore: Path | str | None = None,
+    password_file: Path | str | None = None,
+    page: str | None = None,
+    folder: Path | str | None = None,
+) -> Market:
     """A market to train on: the user's default profile, else the devnet of this machine.
 
-    `where` is the name of a profile, "devnet", or the address of an RPC endpoint. All that can be
-    given beside it stands at `trainyard.sdk.connecting.connect`.
+    `where` is the name of a profile, "devnet", that of this machine or of a `folder`, or the
+    address of an RPC endpoint, with the `market` on it. What goes with it is told at
+    `trainyard.sdk.connecting.connect`.
     """
-    return connecting.connect(where, confinement=sandbox, **given)
+    return connecting.connect(
+        where,
+        market=market,
+        chain_id=chain_id,
+        start_block=start_block,
+        gateways=gateways,
+        store=store,
+        kubo=kubo,
+        keystore=keystore,
+        password_file=password_file,
+        page=page,
+        folder=folder,
+        confinement=sandbox,
+    )
 
 
 def fit(

@@ -14,7 +14,7 @@ from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.names import ContentPath
 from trainyard.engine.state import State
-from trainyard.sdk.composing import SEGMENTS, Shape, compose, stopping_of
+from trainyard.sdk.composing import SEGMENTS, Shape, compose, round_length, stopping_of
 from trainyard.sdk.errors import RefusedError
 
 RECORDS = 60
@@ -156,7 +156,38 @@ def test_rounds_are_as_somebody_wishes_them(content: Content) -> None:
     fewer = replace(shape, rounds={"compression": "float16"})
     half = compose(content, model(), X, Y, fewer).training.rounds
     assert half is not None
-    assert (half.compression, half.local_steps) == ("float16", 1)
+    # An epoch, since there are less than fifty steps in it.
+    assert (half.compression, half.local_steps) == ("float16", RECORDS // 10)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epoch", "length"),
+    [
+        # An epoch of fewer steps than a round should have.
+        (12, 6, 6),
+        (600, 40, 40),
+        # At least fifty of them, and such that epochs end with rounds where they can.
+        (600, 300, 50),
+        (600, 120, 60),
+        (600, 211, 50),
+        # Of a long task as many as a segment has.
+        (36_000, 600, 600),
+        (36_000, 1_200, 400),
+        # Less than a batch of records.
+        (5, 0, 1),
+    ],
+)
+def test_rounds_are_long_enough_for_a_fresh_optimizer(steps: int, epoch: int, length: int) -> None:
+    assert round_length(steps, epoch, parameters=1_000) == length
+
+
+def test_records_that_are_held_out_are_in_no_epoch_of_a_round(content: Content) -> None:
+    shape = Shape(epochs=9, batch_size=10, workers=2, mode="rounds", validation_split=0.5)
+
+    found = compose(content, model(), X, Y, shape).training.rounds
+
+    assert found is not None
+    assert found.local_steps == RECORDS // 2 // 10
 
 
 @pytest.mark.parametrize(

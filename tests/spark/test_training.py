@@ -172,6 +172,30 @@ def test_training_goes_on_from_a_checkpoint(world: World, run: Run) -> None:
     )
 
 
+def test_the_steps_of_rounds_count_though_their_optimizer_begins_anew(
+    world: World, dataset: TFDataset, tmp_path: Path
+) -> None:
+    optimizer = TFOptimizer(
+        small_model(),
+        None,
+        dataset,
+        market=world.market,
+        workers=2,
+        mode="rounds",
+        verify="audit:1",
+        rounds={"local_steps": 2},
+        verbose=0,
+    )
+
+    history = optimizer.set_checkpoint(tmp_path).optimize(MaxEpoch(1))
+
+    assert int(optimizer.model.optimizer.iterations) == 0
+    assert (history.steps, optimizer.steps) == (4, 4)
+    assert [one.name for one in tmp_path.glob("*.keras")] == ["model.4.keras"]
+    with pytest.raises(RefusedError, match="4 of 4 steps are done"):
+        optimizer.optimize(MaxEpoch(1))
+
+
 def test_a_checkpoint_that_is_not_what_was_saved_is_refused(
     run: Run, dataset: TFDataset, tmp_path: Path
 ) -> None:

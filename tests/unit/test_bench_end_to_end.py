@@ -2,15 +2,20 @@
 
 import json
 import math
+import os
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+import tests.quiet_web3  # noqa: F401
+from benchmarks.end_to_end import Bench, Measured, checking
 from benchmarks.end_to_end_accounts import Account, Accounts, Process, adopting, work_in
 from benchmarks.end_to_end_counting import counted
 from benchmarks.end_to_end_figures import (
@@ -35,8 +40,16 @@ from benchmarks.end_to_end_jobs import (
     save_weights,
     weights_file,
 )
+from benchmarks.end_to_end_market import Traded, agreed, moments
+from benchmarks.end_to_end_models import Trial
+from benchmarks.end_to_end_nets import QUICK
 from benchmarks.end_to_end_relays import relayed
+from benchmarks.end_to_end_tables import show
 from benchmarks.reporting import MISSED, Figure, report
+from tests.engine.nets import manifest_of
+from trainyard.engine.journal import Journal
+from trainyard.sdk.composing import fewest_segments, segment_length
+from trainyard.sdk.receipts import AuditLine
 
 _ROW = Row(
     net="net",
@@ -81,7 +94,15 @@ def _rows() -> list[Row]:
 
 
 def _scaling(rows: list[Row]) -> Scaling:
-    return Scaling.of([row for row in rows if row.way in (SINGLE, COARSE)], audits=2)
+    found = Scaling.of([row for row in rows if row.way in (SINGLE, COARSE)], audits=2)
+    assert found is not None
+    return found
+
+
+def _figures(rows: list[Row], *failed: str) -> dict[str, Figure]:
+    """What has a goal, of one network."""
+    found = figures(rows, {"net": _scaling(rows)}, audits=2, failed=failed)
+    return {one.name: one for one in found}
 
 
 def test_a_line_goes_through_two_points_and_between_three() -> None:
@@ -98,12 +119,20 @@ def test_the_share_of_audits_falls_to_their_part_of_the_segments() -> None:
     assert scaling.training.each == pytest.approx(0.2)
     assert scaling.audit.fixed == pytest.approx(4)
     assert scaling.audit.each == pytest.approx(0.25)
-    # At 0.102 s a step, twenty minutes are some 11,765 steps.
+    # At 0.102 s a step, twenty minutes are some 11,765 steps: 118 make a segment, and up to 235
+    # where epochs are to end with segments.
     steps = 1200 / 0.102
-    expected = 2 * (4 + 0.25 * steps / 50) / (10 + 0.2 * steps)
-    assert scaling.share(1200, segments=50, audits=2) == pytest.approx(expected)
-    endless = scaling.share(1e9, segments=50, audits=2)
+    expected = 2 * (4 + 0.25 * steps / 51) / (10 + 0.2 * steps)
+    assert scaling.share(1200, audits=2) == pytest.approx(expected)
+    endless = scaling.share(1e6, audits=2)
     assert endless == pytest.approx(2 / 50 * 0.25 / 0.2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("steps", "fewest"), [(11_765, 51), (1000, 53), (999, 26), (10, 10)])
+def test_fit_cuts_a_task_into_so_few_segments_at_worst(steps: int, fewest: int) -> None:
+    assert fewest_segments(steps) == fewest
+    lengths = [segment_length(steps, epoch, parameters=1000) for epoch in range(1, steps + 1)]
+    assert min(-(-steps // length) for length in lengths) >= fewest
 
 
 def test_noise_makes_no_share() -> None:
@@ -111,16 +140,17 @@ def test_noise_makes_no_share() -> None:
     noisy, sound = _scaling(rows), _scaling(_rows())
     assert noisy.audit.each < 0
 
-    found = {one.name: one for one in figures(rows, [sound, noisy], segments=50, audits=2)}
+    both = {"net": sound, "other": noisy}
+    found = {one.name: one for one in figures(rows, both, audits=2)}
 
     assert math.isnan(found["audit_cpu_share_at_20min"].value)
     assert not found["audit_cpu_share_at_20min"].met
 
 
 def test_figures_are_met_or_missed_by_what_was_measured() -> None:
-    rows = _rows()
-    found = {one.name: one for one in figures(rows, [_scaling(rows)], segments=50, audits=2)}
+    found = _figures(_rows())
 
+    assert found["failed_ways"].value == 0
     assert found["market_over_fit_ratio"].value == pytest.approx(1.02)
     assert found["fixed_cost_s"].value == pytest.approx(14)
     assert found["rounds_over_flower_time"].value == pytest.approx(0.75)
@@ -139,20 +169,21 @@ def test_the_worst_net_counts() -> None:
     ]
     both = rows + slow
 
-    found = figures(both, [_scaling(rows), _scaling(slow)], segments=50, audits=2)
+    scalings = {"net": _scaling(rows), "slow": _scaling(slow)}
+    found = {one.name: one for one in figures(both, scalings, audits=2)}
 
-    assert found[0].value == pytest.approx(1.5)
+    assert found["market_over_fit_ratio"].value == pytest.approx(1.5)
 
 
 def test_who_misses_the_accuracy_has_no_time_to_it() -> None:
     rows = _rows()
     low = [replace(row, reached_s=None) if row.way == ROUNDS else row for row in rows]
-    found = {one.name: one for one in figures(low, [_scaling(rows)], segments=50, audits=2)}
+    found = _figures(low)
     assert math.isnan(found["rounds_over_flower_time"].value)
     assert not found["rounds_over_flower_time"].met
 
     low = [replace(row, reached_s=None) if row.way == FLOWER else row for row in rows]
-    found = {one.name: one for one in figures(low, [_scaling(rows)], segments=50, audits=2)}
+    found = _figures(low)
     assert found["rounds_over_flower_time"].value == pytest.approx(75 / 120)
 
 
@@ -165,7 +196,7 @@ def test_time_to_the_goal_ends_with_settling_and_not_with_the_budget() -> None:
 def test_of_a_way_that_was_gone_thrice_the_middle_counts() -> None:
     rows = [replace(_ROW, seconds=seconds) for seconds in (130.0, 90.0, 100.0)]
 
-    assert row_of(rows, "net", FIT).seconds == 100.0
+    assert row_of(rows, "net", FIT) == rows[2]
 
 
 def test_shares_without_a_goal_are_told_too() -> None:
@@ -174,6 +205,127 @@ def test_shares_without_a_goal_are_told_too() -> None:
     assert found["audit_cpu_share"] == pytest.approx(18 / 210)
     assert found["replicate_cpu_share"] == pytest.approx(2.0)
     assert found["rounds_over_flower_peer_bytes"] == pytest.approx(0.25)
+
+
+def test_the_share_of_audits_is_that_of_the_net_that_has_the_most() -> None:
+    short = [
+        replace(row, net="short", training_cpu_s=90.0) if row.way == SINGLE else row
+        for row in _rows()
+    ]
+
+    assert beside([*_rows(), *short])["audit_cpu_share"] == pytest.approx(18 / 90)
+
+
+def test_the_wait_for_challengers_is_part_of_the_fixed_cost_and_told_apart() -> None:
+    rows = [replace(row, challenge_s=5.0) if row.way == SINGLE else row for row in _rows()]
+
+    told = _figures(rows)["fixed_cost_s"]
+    apart = beside(rows)
+
+    assert told.value == pytest.approx(14)
+    assert "5 s for challengers" in told.what
+    assert apart["challenge_window_s"] == 5
+    assert apart["fixed_cost_without_challenge_window_s"] == pytest.approx(9)
+
+
+@pytest.mark.parametrize(
+    ("way", "lacking"),
+    [
+        (FIT, {"market_over_fit_ratio"}),
+        (FLOWER, {"rounds_over_flower_time", "rounds_over_flower_bytes"}),
+        (COARSE, {"audit_cpu_share_at_20min"}),
+        (SINGLE, {"market_over_fit_ratio", "fixed_cost_s", "audit_cpu_share_at_20min"}),
+    ],
+)
+def test_a_way_that_fails_costs_its_own_figures_alone(way: str, lacking: set[str]) -> None:
+    rows = [row for row in _rows() if row.way != way]
+    scaling = Scaling.of([row for row in rows if row.way in (SINGLE, COARSE)], audits=2)
+
+    found = figures(rows, {"net": scaling}, audits=2, failed=[f"net, {way}: why"])
+
+    assert {one.name for one in found if math.isnan(one.value)} == lacking
+    assert not found[0].met
+
+
+def test_what_is_measured_is_told_at_once_and_outlives_what_fails_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> Measured:
+        raise SystemExit("no such thing")
+
+    bench = Bench(tmp_path, [QUICK], quick=True)
+    measured = Measured(_ROW, Trial(tmp_path, 0.9, []))
+
+    found = bench.tried_out(QUICK, FIT, lambda: measured) + bench.tried_out(QUICK, FLOWER, fail)
+
+    assert found == [measured]
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (first["way"], first["seconds"]) == (FIT, 100.0)
+    assert second == {"failed": "lenet5, Flower FedAvg: SystemExit: no such thing"}
+    show([_ROW], bench.failures, "none", quick=True)
+    table = capsys.readouterr().out
+    assert "FAILED" in table
+    assert "int8" in table
+
+
+def test_an_audit_counts_that_was_answered_with_what_was_opened() -> None:
+    def line(answer: str, opened: str) -> AuditLine:
+        return AuditLine(
+            segment=0,
+            member=f"0x{'11' * 20}",
+            answer=f"0x{answer * 32}",
+            opened=f"0x{opened * 32}",
+        )
+
+    lines = [line("aa", "aa"), line("aa", "bb"), line("00", "aa"), line("00", "00")]
+
+    assert agreed(lines) == 1
+
+
+def test_of_rounds_the_states_after_merges_are_tried(tmp_path: Path) -> None:
+    manifest = manifest_of(
+        "mlp", mode="rounds", workers=2, until={"steps": 8}, rounds={"local_steps": 3}
+    )
+    paths = [tmp_path / f"{number}" for number in range(manifest.plan.segments + 1)]
+    for number, path in enumerate(paths):
+        path.touch()
+        os.utime(path, (100 + number, 100 + number))
+    journal = SimpleNamespace(manifest=manifest.canonical, path_of=paths.__getitem__)
+
+    found = moments(cast(Journal, journal), 90.0)
+
+    # A round is two parts and their merge.
+    assert [one.path.name for one in found] == ["3", "6", "9"]
+    assert [one.at_s for one in found] == [13.0, 16.0, 19.0]
+
+
+def test_who_takes_most_has_trained_and_the_rest_has_checked(tmp_path: Path) -> None:
+    def traded(*trainers: float) -> Traded:
+        return Traded(
+            outcome=Outcome(seconds=1.0),
+            cpu_s=100.0,
+            trainers=trainers,
+            auditors=7.0,
+            steps_s=1.0,
+            peer_bytes=0,
+            content_bytes=0,
+            gas=0,
+            segments=1,
+            audits=2,
+            challenge_s=5.0,
+            moments=(),
+            manifest=tmp_path,
+        )
+
+    job = Job(
+        data=tmp_path, model=tmp_path, folder=tmp_path, records=1, epochs=1, batch=1, rate=0.1
+    )
+    both = replace(job, workers=2)
+    copied = replace(job, verify="replicate:3")
+
+    assert checking(job, traded(30, 1, 1)) == {"training_cpu_s": 30, "checking_cpu_s": 7}
+    assert checking(both, traded(30, 20, 1)) == {"training_cpu_s": 50, "checking_cpu_s": 7}
+    assert checking(copied, traded(30, 29, 28)) == {"training_cpu_s": 30, "checking_cpu_s": 57}
 
 
 def test_the_last_line_is_json_also_of_what_is_no_number(
@@ -298,9 +450,9 @@ def test_jobs_outcomes_and_weights_come_back_as_they_were(tmp_path: Path) -> Non
     assert [one.tolist() for one in load_weights(weights_file(job))] == [[1.0, 2.0], [[3.0]]]
     assert sorted(job.order(1)) == list(range(1200))
     assert (job.order(0) != job.order(1)).any()
-    moments = Moments(job, time.time() - 2)
+    keeping = Moments(job, time.time() - 2)
     for value in (5.0, 6.0):
-        moments.keep([[value]])
+        keeping.keep([[value]])
     kept = Moments.of(job)
     assert [load_weights(one.path)[0].tolist() for one in kept] == [[5.0], [6.0]]
     assert 2.0 <= kept[0].at_s <= kept[1].at_s

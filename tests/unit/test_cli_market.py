@@ -122,7 +122,11 @@ def test_what_cannot_be_posted_is_told_before_a_market_is_asked(home: Path) -> N
         ([home / "none.py"], "none.py: there is no such file"),
         ([home / "train.txt"], "give a manifest (.json), a model (.keras) or a script (.py)"),
         ([model], "a model needs --data"),
-        ([manifest, "--data", "x.npz"], "a manifest names its data itself"),
+        ([manifest, "--data", "x.npz"], "a manifest names its data itself: leave --data out"),
+        ([manifest, "--target", "y"], "a manifest names its data itself: leave --target out"),
+        ([manifest, "--script-s", 9], "--script-s is for how long a script"),
+        ([model, "--data", "x.npz", "--script-s", 9], "--script-s is for how long a script"),
+        ([script, "--target", "y"], "--target goes with --data"),
         ([manifest, "--epochs", 5], "how it is trained: leave --epochs out, or change train.json"),
         (
             [manifest, "--batch", 32, "--local-steps", 9, "--compression", "int8"],

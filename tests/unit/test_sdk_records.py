@@ -119,7 +119,15 @@ class Handing:
         return self._batches
 
 
-@pytest.mark.parametrize("kind", [Passing, Handing])
+class Resetting(Passing):
+    """The same, which goes back to its beginning each time it is asked for its iterator."""
+
+    def __iter__(self) -> "Resetting":
+        self._next = 0
+        return self
+
+
+@pytest.mark.parametrize("kind", [Passing, Handing, Resetting])
 def test_batches_that_pass_but_once_lose_no_record(content: Content, kind: Any) -> None:
     cid, count = records_of(content, [POINT], kind()).add(content)
 

@@ -51,13 +51,14 @@ def test_what_is_no_time_is_refused(said: Any) -> None:
 @pytest.mark.parametrize(
     ("verify", "mode", "wish"),
     [
+        (None, "single", Wish(policy=Policy.AUDIT)),
         ("audit", "single", Wish(policy=Policy.AUDIT)),
         ("audit:4", "sync", Wish(policy=Policy.AUDIT, audits=4)),
         ("Replicate:3", "single", Wish(policy=Policy.REPLICATE, slots=3)),
         ("score:0.95", "async", Wish(policy=Policy.SCORE, target=950_000)),
     ],
 )
-def test_ways_to_verify(verify: str, mode: str, wish: Wish) -> None:
+def test_ways_to_verify(verify: str | None, mode: str, wish: Wish) -> None:
     assert verification_of(verify, mode) == wish
 
 
@@ -70,11 +71,12 @@ def test_ways_to_verify(verify: str, mode: str, wish: Wish) -> None:
         ("replicate:1", "single", "2 to 32"),
         ("replicate", "sync", "trains alone"),
         ("audit", "async", "cannot be replayed"),
+        (None, "async", "say so, as 'score:0.9'"),
         ("score:0.9", "single", "cannot be replayed"),
         ("score", "async", "not the number it needs"),
         ("score:7", "async", "not the number it needs"),
     ],
 )
-def test_ways_that_prove_nothing_are_refused(verify: str, mode: str, why: str) -> None:
+def test_ways_that_prove_nothing_are_refused(verify: str | None, mode: str, why: str) -> None:
     with pytest.raises(RefusedError, match=why):
         verification_of(verify, mode)

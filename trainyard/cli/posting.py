@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trainyard.sdk.market import Market
     from trainyard.sdk.posting import Offer
 
+_SCRIPT_S = 120
+
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -28,7 +30,7 @@ class _Wanted:
     target: str | None
     validation: str | None
     files: tuple[Path, ...]
-    script_s: int
+    script_s: int | None
     # Without what nobody has said.
     shape: dict[str, Any]
     verify: str | None
@@ -63,8 +65,11 @@ def _wanted(
         ),
     ] = None,
     script_s: Annotated[
-        int, typer.Option(min=1, help="With a script: seconds that it may take to run.")
-    ] = 120,
+        int | None,
+        typer.Option(
+            min=1, help=f"With a script: seconds that it may take to run; else {_SCRIPT_S}."
+        ),
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="With a model: passes over the data; else 1.")
     ] = None,
@@ -90,7 +95,10 @@ def _wanted(
         int | None, typer.Option(min=0, help="With a model: of weights and order; else 1.")
     ] = None,
     verify: Annotated[
-        str | None, typer.Option(help="audit:K, replicate:M or score:TARGET.", metavar="HOW")
+        str | None,
+        typer.Option(
+            help="audit:K, replicate:M or score:TARGET; mode async needs the last.", metavar="HOW"
+        ),
     ] = None,
     budget: Annotated[
         str | None, typer.Option(help='The most that may be locked, such as "0.5 ETH".')
@@ -218,8 +226,7 @@ def _offer(market: "Market", wanted: _Wanted) -> "Offer":
     from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
 
     manifest = _manifest(market, wanted)
-    mode = manifest.training.mode
-    wish = verification_of(wanted.verify or ("score:0" if mode == "async" else "audit"), mode)
+    wish = verification_of(wanted.verify, manifest.training.mode)
     if wanted.reward is not None:
         wish = replace(wish, reward=wei_of(wanted.reward, "reward"))
     if wanted.deadline is not None:
@@ -239,8 +246,9 @@ def _check(wanted: _Wanted) -> None:
         raise WrongUseError(
             f"{wanted.source}: give a manifest (.json), a model (.keras) or a script (.py)"
         )
-    if kind == ".json" and (wanted.data is not None or wanted.validation is not None):
-        raise WrongUseError("a manifest names its data itself: leave --data out")
+    named = _said(data=wanted.data, target=wanted.target, validation=wanted.validation)
+    if kind == ".json" and named:
+        raise WrongUseError(f"a manifest names its data itself: leave {_options_of(named)} out")
     if kind == ".json" and wanted.shape:
         raise WrongUseError(
             f"a manifest says itself how it is trained: leave {_options_of(wanted.shape)} out, or "
@@ -252,8 +260,12 @@ def _check(wanted: _Wanted) -> None:
         raise WrongUseError(
             "with --validation give --data as well; else the script's 'data' has both"
         )
+    if kind == ".py" and wanted.data is None and wanted.target is not None:
+        raise WrongUseError("--target goes with --data; else the script's 'data' has the target")
     if kind != ".py" and wanted.files:
         raise WrongUseError("--file is for what a script (.py) reads")
+    if kind != ".py" and wanted.script_s is not None:
+        raise WrongUseError("--script-s is for how long a script (.py) may run")
 
 
 def _options_of(shape: dict[str, Any]) -> str:
@@ -307,7 +319,7 @@ def _of_script(wanted: _Wanted) -> _Found:
 
     script = script_of(
         wanted.source,
-        script_sandbox(wanted.script_s),
+        script_sandbox(wanted.script_s or _SCRIPT_S),
         files=wanted.files,
         has_data=wanted.data is None,
     )

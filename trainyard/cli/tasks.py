@@ -78,7 +78,7 @@ def watch(site: Site, number: Number) -> None:
     from trainyard.sdk.showing import shown
 
     with site.open() as market:
-        following = Following(market, number)
+        following = Following(market, number, is_known=False)
         try:
             total = _steps(market, number)
             with shown(f"task {number}", total or 1, 0 if site.output.as_json else 1) as show:

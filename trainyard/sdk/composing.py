@@ -24,6 +24,10 @@ _MOST_STATES_BYTES = 4 << 30
 # Of a parameter with two moments, as Adam keeps them.
 _PARAMETER_BYTES = 12
 _LONGEST = 1_000_000
+# Adam, begun anew in each round, has estimates of its moments after some tens of steps.
+_LEAST_ROUND = 50
+# A segment that ends with an epoch may be longer than the usual one, but not so many times.
+_TOO_LONG = 2
 # Keras' own, of which no worker would hear, and what to do instead.
 _CALLBACKS = {
     "LearningRateScheduler": "give the optimizer a schedule of keras.optimizers.schedules",
@@ -163,22 +167,57 @@ class _Draft:
         return {"version": 1, "model": model, "data": {"train": train}, "training": training}
 
     def _length(self, records: int) -> int:
-        """Steps of a segment: as many as make about the usual number of segments.
-
-        Such that epochs end with segments, if they can: their states are then in the trace.
-        """
+        """Steps of a segment, or of a worker in a round."""
         shape = self.shape
-        steps = shape.steps or -(-shape.epochs * records // max(1, shape.batch_size))
-        states = SEGMENTS * _PARAMETER_BYTES * self.model.parameters
-        is_long = steps >= SEGMENTS * _FEW_STEPS and states <= _MOST_STATES_BYTES
-        segments = SEGMENTS if is_long else _FEWER_SEGMENTS
-        length = min(max(1, -(-steps // segments)), _LONGEST)
-        epoch, rest = divmod(records, max(1, shape.batch_size))
-        if rest or shape.validation_split is not None:
-            return length
-        near = (one for one in range(length, 2 * length) if epoch % one == 0)
-        near_below = (one for one in range(length, length // 2, -1) if epoch % one == 0)
-        return min(next(near, None) or next(near_below, length), _LONGEST)
+        batch = max(1, shape.batch_size)
+        steps = shape.steps or -(-shape.epochs * records // batch)
+        if shape.chosen_mode == "rounds":
+            train = records - int(records * (shape.validation_split or 0))
+            return round_length(steps, train // batch, self.model.parameters)
+        epoch, rest = divmod(records, batch)
+        is_whole = not rest and shape.validation_split is None
+        return segment_length(steps, epoch if is_whole else None, self.model.parameters)
+
+
+def round_length(steps: int, epoch: int, parameters: int) -> int:
+    """Steps of a worker in a round: never so few that a fresh optimiser gets nowhere in them.
+
+    And not more than an epoch has, after which it would see its own records once more before it
+    hears of those of the others.
+    """
+    length = max(_usual_length(steps, parameters), _LEAST_ROUND)
+    return max(1, min(_ending_epochs(length, epoch), epoch))
+
+
+def segment_length(steps: int, epoch: int | None, parameters: int) -> int:
+    """Steps of a segment: as many as make about the usual number of segments.
+
+    Such that epochs of so many steps end with segments, if they can: their states are then in the
+    trace. None are those that end within a step.
+    """
+    length = _usual_length(steps, parameters)
+    return length if epoch is None else _ending_epochs(length, epoch)
+
+
+def _ending_epochs(length: int, epoch: int) -> int:
+    near = (one for one in range(length, _TOO_LONG * length) if epoch % one == 0)
+    near_below = (one for one in range(length, length // 2, -1) if epoch % one == 0)
+    return min(next(near, None) or next(near_below, length), _LONGEST)
+
+
+def fewest_segments(steps: int) -> int:
+    """Into how few segments `fit` may cut so many steps, wherever epochs end among them.
+
+    Of a model whose states are no reason for fewer still.
+    """
+    return -(-steps // (_TOO_LONG * _usual_length(steps, 0) - 1))
+
+
+def _usual_length(steps: int, parameters: int) -> int:
+    states = SEGMENTS * _PARAMETER_BYTES * parameters
+    is_long = steps >= SEGMENTS * _FEW_STEPS and states <= _MOST_STATES_BYTES
+    segments = SEGMENTS if is_long else _FEWER_SEGMENTS
+    return min(max(1, -(-steps // segments)), _LONGEST)
 
 
 def stopping_of(callbacks: Iterable[Any]) -> dict[str, Any] | None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from trainyard.protocol.errors import PermanentError, TrainyardError
 
+_PREDICT_THEM = "predict these by themselves, and put the answers where their records are"
+
 
 class NoMarketError(PermanentError):
     """No market is known by that name, or what is said of it is not enough."""
@@ -56,17 +58,23 @@ class SlicesFailedError(PermanentError):
 
 
 class DetachedError(TrainyardError):
-    """Ctrl-C: the task goes on without this process; the text says how to come back."""
+    """Ctrl-C: the task goes on without this process; the text says how to come back.
 
-    def __init__(self, task: int, *others: int, predicts: bool = False) -> None:
+    `unposted` are the slices of a prediction, by their records, that have no task.
+    """
+
+    def __init__(
+        self, task: int, *others: int, predicts: bool = False, unposted: Sequence[str] = ()
+    ) -> None:
         numbers = ", ".join(map(str, (task, *others)))
         what = f"tasks {numbers} go" if others else f"task {task} goes"
         back = "predictions" if predicts else "attach"
+        lacking = f"; never posted were {', '.join(unposted)}: {_PREDICT_THEM}" if unposted else ""
         super().__init__(
             f"{what} on without this process; come back with trainyard.{back}({numbers}), "
-            f"look at it with 'trainyard watch {task}'"
+            f"look at it with 'trainyard watch {task}'{lacking}"
         )
-        self.task, self.tasks = task, (task, *others)
+        self.task, self.tasks, self.unposted = task, (task, *others), tuple(unposted)
 
 
 class NotPostedError(TrainyardError):

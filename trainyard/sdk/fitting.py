@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypedDict
@@ -41,7 +42,7 @@ class Wishes(TypedDict, total=False):
     mode: str
     # In mode rounds: {"local_steps": 50, "compression": "int8"} and more.
     rounds: RoundsWish
-    # "audit:2", "replicate:3" or "score:0.95".
+    # "audit:2", "replicate:3" or "score:0.95"; the last has to be said in mode async.
     verify: str
     # The most that may be locked: "0.5 ETH", or wei.
     budget: int | str
@@ -129,8 +130,7 @@ def attach(
 
 
 def _wish(wishes: Wishes, mode: str) -> Wish:
-    usual = "score:0" if mode == "async" else "audit"
-    found = verification_of(wishes.get("verify", usual), mode)
+    found = verification_of(wishes.get("verify"), mode)
     reward, deadline = wishes.get("reward"), wishes.get("deadline")
     return Wish(
         policy=found.policy,
@@ -161,32 +161,8 @@ def _follow(
     wishes: Wishes,
     verbose: Verbose,
 ) -> History:
-    from trainyard.engine.program import build_model
-
-    plan = manifest.plan
-    target = model if model is not None else build_model(manifest.model, manifest.training.seed)
-    epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
-    history = History(number)
-    following = Following(market, number)
     try:
-        with (
-            shown(f"task {number}", plan.steps, verbose) as show,
-            tempfile.TemporaryDirectory(prefix="trainyard-result-") as folder,
-        ):
-            calls = Calls(target, wishes.get("callbacks", ()), history, epochs, show)
-            for sight in following.sights():
-                for line in sight.sentences:
-                    show.say(line)
-                calls.take(sight.points)
-            require_settled(number, following.book.tasks[number])
-            run, state = collect(market, following.book, number, Path(folder))
-            _take_over(history, manifest, model, state)
-            history.close_with(signed_receipt(market, number, state.hash))
-            steps = Counters.of(state).step
-            show.steps(steps, {})
-            untried = epochs.untried(steps)
-            calls.finish(steps, tried_here(market, manifest, run, state, untried, show))
-            show.say(conclusion(number, following.book.tasks[number], run.result_cid))
+        return _trained(market, number, manifest, model, wishes, verbose)
     except KeyboardInterrupt:
         raise DetachedError(number) from None
     except (DetachedError, TaskFailedError):
@@ -196,8 +172,41 @@ def _follow(
         # Of whatever kind it is: money is locked, and only we know for what.
         error.add_note(f"task {number} is posted: trainyard.attach({number}) comes back to it")
         raise
-    finally:
-        following.close()
+
+
+def _trained(
+    market: Market,
+    number: int,
+    manifest: Manifest,
+    model: Any,
+    wishes: Wishes,
+    verbose: Verbose,
+) -> History:
+    from trainyard.engine.program import build_model
+
+    plan = manifest.plan
+    target = model if model is not None else build_model(manifest.model, manifest.training.seed)
+    epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
+    history = History(number)
+    with (
+        closing(Following(market, number)) as following,
+        shown(f"task {number}", plan.steps, verbose) as show,
+        tempfile.TemporaryDirectory(prefix="trainyard-result-") as folder,
+    ):
+        calls = Calls(target, wishes.get("callbacks", ()), history, epochs, show)
+        for sight in following.sights():
+            for line in sight.sentences:
+                show.say(line)
+            calls.take(sight.points)
+        require_settled(number, following.book.tasks[number])
+        run, state = collect(market, following.book, number, Path(folder))
+        _take_over(history, manifest, model, state)
+        steps = Counters.of(state).step
+        history.close_with(signed_receipt(market, number, state.hash), steps)
+        show.steps(steps, {})
+        untried = epochs.untried(steps)
+        calls.finish(steps, tried_here(market, manifest, run, state, untried, show))
+        show.say(conclusion(number, following.book.tasks[number], run.result_cid))
     return history
 
 

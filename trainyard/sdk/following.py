@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,10 @@ _LOOK_S = 0.3
 LEAVING: ContextVar[threading.Event | None] = ContextVar("leaving", default=None)
 # After the end of the time to join, others may end the task as well; then it is ours to do.
 _PATIENCE_S = 5
+# Until it is tried again, where it was too early by the chain's clock.
+_AGAIN_S = 5.0
+# A node may be behind, and a reorganisation take a task away for a while.
+_UNSEEN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,12 @@ class Sight:
 
 
 class Following:
-    """Looks at one task again and again. To be closed."""
+    """Looks at one task again and again. To be closed.
 
-    def __init__(self, market: Market, number: int) -> None:
+    A task that somebody has seen already, as who posted it has, is waited for if it is not there.
+    """
+
+    def __init__(self, market: Market, number: int, *, is_known: bool = True) -> None:
         self.number = number
         self._market, place = market, market.place
         self._store = Store(Path(":memory:"), chain_id=place.chain_id, market=place.market)
@@ -53,7 +60,10 @@ class Following:
         )
         self._view = BookView()
         self._feed = None if place.page is None else Feed(place.page, number)
+        self._patience_s = _UNSEEN_S if is_known else 0.0
+        self._unseen_since: float | None = None
         self._expired = False
+        self._try_at = 0.0
 
     def close(self) -> None:
         self._store.close()
@@ -78,7 +88,7 @@ class Following:
                 raise DetachedError(self.number)
 
     def look(self) -> Sight | None:
-        """What is new; None while nobody can be asked."""
+        """What is new; None while nobody can be asked, or the task is not there yet."""
         seen: list[Seen] = []
         try:
             for batch in self._cursor.batches():
@@ -90,36 +100,46 @@ class Following:
                 return None
         task = self.book.tasks.get(self.number)
         if task is None:
-            raise TaskFailedError(
-                self.number, f"is not there: the market has {len(self.book.tasks)} tasks"
-            )
+            self._require_patience()
+            return None
+        self._unseen_since = None
         name = namer(names_of(self.book, self.number))
         told = (sentence(one.event, name) for one in seen)
         points = () if self._feed is None else tuple(self._feed.points())
         return Sight(task, tuple(one for one in told if one is not None), points)
+
+    def _require_patience(self) -> None:
+        now = time.monotonic()
+        if self._unseen_since is None:
+            self._unseen_since = now
+        if now - self._unseen_since >= self._patience_s:
+            raise TaskFailedError(
+                self.number, f"is not there: the market has {len(self.book.tasks)} tasks"
+            )
 
     def end_what_nobody_took(self, task: Task) -> None:
         """Get the money back for which no workers were found in time."""
         is_ours = self._market.is_unlocked and self._market.owner == task.requester
         if not is_ours or self._expired or task.state is not TaskState.OPEN:
             return
-        if time.time() < task.deadline + _PATIENCE_S:
+        if time.time() < task.deadline + _PATIENCE_S or time.monotonic() < self._try_at:
             return
-        self._expired = True
         try:
             self._market.send(f"expire {self.number}", self._market.calls.expire(self.number))
         except RevertedError:
             # By the chain's clock it is not time yet, or somebody else did it.
-            return
+            self._try_at = time.monotonic() + _AGAIN_S
+        else:
+            self._expired = True
 
 
-def require_wanted(*posted: int) -> None:
+def require_wanted(*posted: int, unposted: Sequence[str] = ()) -> None:
     """That nobody has gone away before something is posted; these tasks of its kind are."""
     leaving = LEAVING.get()
     if leaving is None or not leaving.is_set():
         return
     if posted:
-        raise DetachedError(*posted, predicts=True)
+        raise DetachedError(*posted, predicts=True, unposted=unposted)
     raise NotPostedError("whoever asked for it has gone: nothing is posted, and nothing was paid")
 
 

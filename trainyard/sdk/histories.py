@@ -19,7 +19,8 @@ except ImportError as error:
 
 
 class History(keras.callbacks.History):  # type: ignore[misc]
-    """Keras' own, with the number of the task and the receipt of what was trained and paid.
+    """Keras' own, with the number of the task, the steps that were taken, and the receipt of what
+    was trained and paid.
 
     Figures of epochs are what the workers told while they trained. Where nobody could be asked for
     them (there is no page), those of validation are computed here, on the verified states at the
@@ -30,6 +31,8 @@ class History(keras.callbacks.History):  # type: ignore[misc]
         super().__init__()
         self.on_train_begin()
         self.task = task
+        # That the run has taken: an optimiser may begin anew in it, and early stopping end it.
+        self.steps = 0
         self._receipt = receipt
 
     @property
@@ -39,8 +42,8 @@ class History(keras.callbacks.History):  # type: ignore[misc]
             raise AttributeError("there is a receipt when the task is settled")
         return self._receipt
 
-    def close_with(self, receipt: Receipt) -> None:
-        self._receipt = receipt
+    def close_with(self, receipt: Receipt, steps: int) -> None:
+        self._receipt, self.steps = receipt, steps
 
 
 class Calls:

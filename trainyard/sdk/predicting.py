@@ -22,7 +22,6 @@ from trainyard.datasets import load_arrays, open_shards
 from trainyard.datasets.index import INDEX_NAME
 from trainyard.engine.errors import StateError
 from trainyard.engine.predictions import read_predictions
-from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Book
 from trainyard.protocol.manifest import Manifest, Model
 from trainyard.protocol.manifest.values import Dtype, Tensor
@@ -68,7 +67,7 @@ class PredictWishes(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """A slice with the terms of its task."""
 
     cut: Slice
@@ -79,23 +78,23 @@ def predict(
     market: Market, given: Any, x: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
 ) -> Array:
     """What a model makes of each record, in the order of the records."""
-    asked, subject = _Asked.of(wishes), subject_of(market, given)
+    asked, subject = Asked.of(wishes), subject_of(market, given)
     with _opened(market, subject, x, None) as (records, _):
         parts = _prepared(market, subject, records, asked)
-    return _run(market, parts, asked, verbose)
+    return run(market, parts, asked, verbose)
 
 
 def evaluate(
     market: Market, given: Any, x: Any, y: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
 ) -> dict[str, float]:
     """Loss and metrics, computed here from predictions that the market has verified."""
-    asked, subject = _Asked.of(wishes), subject_of(market, given)
+    asked, subject = Asked.of(wishes), subject_of(market, given)
     loss, metrics = subject.measures()
     with _opened(market, subject, x, y, measures=True) as (records, found):
         targets = targets_of(market, x, y, found)
         _check_targets(subject, (loss, *metrics), targets, records.count)
         parts = _prepared(market, subject, records, asked)
-    predicted = _run(market, parts, asked, verbose)
+    predicted = run(market, parts, asked, verbose)
 
     from trainyard.engine.measuring import measure
 
@@ -120,7 +119,7 @@ def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "a
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """Wishes that make sense, before anything is read or copied."""
 
     wish: Wish
@@ -132,7 +131,7 @@ class _Asked:
     budget: int | None
 
     @classmethod
-    def of(cls, wishes: PredictWishes) -> "_Asked":
+    def of(cls, wishes: PredictWishes) -> "Asked":
         unknown = set(wishes) - set(PredictWishes.__annotations__)
         if unknown:
             raise RefusedError(
@@ -184,7 +183,7 @@ def _opened(
         yield unlabelled(market.content, inputs, arrays), targets
 
 
-def _prepared(market: Market, subject: Subject, records: Records, asked: _Asked) -> list[_Part]:
+def _prepared(market: Market, subject: Subject, records: Records, asked: Asked) -> list[Part]:
     """Slices with their data in content, and terms; nothing is paid yet."""
     draft = _Draft(subject.model, asked)
     # Refused here, if it is: nothing is in content yet.
@@ -192,7 +191,7 @@ def _prepared(market: Market, subject: Subject, records: Records, asked: _Asked)
     weights = add_weights(market.content, subject.weights(tried))
     manifests = _manifests(market.content, draft, records, weights)
     book = market.read().book
-    parts = [_Part(cut, offer_in(market, book, one, asked.wish)) for cut, one in manifests]
+    parts = [Part(cut, offer_in(market, book, one, asked.wish)) for cut, one in manifests]
     escrow = sum(part.offer.terms.escrow for part in parts)
     check_total(escrow, asked.budget)
     require_money(market, escrow)
@@ -218,7 +217,7 @@ def _manifests(
 @dataclass(frozen=True, slots=True)
 class _Draft:
     model: Model
-    asked: _Asked
+    asked: Asked
 
     def manifest(
         self, source: dict[str, Any], weights: str | None = None, cut: Slice | None = None
@@ -262,53 +261,97 @@ def _check_targets(
 # Running
 
 
-def _run(market: Market, parts: Sequence[_Part], asked: _Asked, verbose: Verbose) -> Array:
-    with shown("slices", len(parts), verbose) as show:
-        book, numbers = _settled(market, parts, asked.attempts, show)
-        found = []
-        for number in numbers:
-            found.append(_collected(market, book, number))
-            show.steps(len(found), {})
-        show.say(f"{len(parts)} of {len(parts)} slices are settled, as tasks {_told(numbers)}")
-    return np.concatenate(found)
+@dataclass(slots=True)
+class _Tasks:
+    """The tasks of all slices, in their order; zero for one that has none, or whose last failed."""
+
+    parts: Sequence[Part]
+    numbers: list[int]
+
+    @property
+    def posted(self) -> list[int]:
+        return [one for one in self.numbers if one]
+
+    @property
+    def unposted(self) -> list[str]:
+        pairs = zip(self.parts, self.numbers, strict=True)
+        return [part.cut.title for part, one in pairs if not one]
+
+    def detached(self) -> DetachedError:
+        return DetachedError(*self.posted, predicts=True, unposted=self.unposted)
+
+
+def run(market: Market, parts: Sequence[Part], asked: Asked, verbose: Verbose) -> Array:
+    tasks = _Tasks(parts, [0] * len(parts))
+    try:
+        with shown("slices", len(parts), verbose) as show:
+            book = _settled(market, tasks, asked.attempts, show)
+            found = []
+            for number in tasks.numbers:
+                found.append(_collected(market, book, number))
+                show.steps(len(found), {})
+            told = _told(tasks.numbers)
+            show.say(f"{len(parts)} of {len(parts)} slices are settled, as tasks {told}")
+        return np.concatenate(found)
+    except KeyboardInterrupt as error:
+        if not tasks.posted:
+            raise
+        detached = tasks.detached()
+        for note in getattr(error, "__notes__", ()):
+            detached.add_note(note)
+        raise detached from None
+    except (DetachedError, SlicesFailedError):
+        # They name the tasks themselves.
+        raise
+    except Exception as error:
+        # Of whatever kind it is: money is locked, and only we know for what.
+        if tasks.posted:
+            told = _told(tasks.posted)
+            error.add_note(
+                f"posted are tasks {told}: trainyard.predictions({told}) has their answers"
+            )
+        if tasks.posted and tasks.unposted:
+            error.add_note(f"never posted were {', '.join(tasks.unposted)}")
+        raise
 
 
 def _told(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _settled(
-    market: Market, parts: Sequence[_Part], attempts: int, show: Show
-) -> tuple[Book, list[int]]:
-    """Post all slices, and those that fail again; the task of each that is settled."""
-    numbers = [0] * len(parts)
+def _settled(market: Market, tasks: _Tasks, attempts: int, show: Show) -> Book:
+    """Post all slices, and those that fail again, until each has a task that is settled."""
+    parts, numbers = tasks.parts, tasks.numbers
     left = list(range(len(parts)))
     for attempt in range(attempts):
+        # What has failed is nothing to come back to.
         for place in left:
-            numbers[place] = _posted(market, parts[place], numbers, show)
+            numbers[place] = 0
+        for place in left:
+            numbers[place] = _posted(market, parts[place], tasks, show)
         titles = {numbers[place]: parts[place].cut.title for place in left}
         try:
             book = wait_for(market, titles, show)
         except DetachedError:
-            raise DetachedError(*numbers, predicts=True) from None
+            raise tasks.detached() from None
         left = [one for one in left if book.tasks[numbers[one]].state is not TaskState.SETTLED]
         if not left:
-            return book, numbers
+            return book
         if attempt + 1 < attempts:
             show.say(f"{len(left)} of {len(parts)} slices failed, and are posted again")
     titles = {number: part.cut.title for number, part in zip(numbers, parts, strict=True)}
     _require_settled(book, numbers, titles)
-    return book, numbers
+    return book
 
 
-def _posted(market: Market, part: _Part, before: Sequence[int], show: Show) -> int:
-    known = [one for one in before if one]
-    require_wanted(*known)
+def _posted(market: Market, part: Part, tasks: _Tasks, show: Show) -> int:
+    require_wanted(*tasks.posted, unposted=tasks.unposted)
     try:
         number = post(market, part.offer)
-    except (TrainyardError, KeyboardInterrupt) as error:
-        if known:
-            error.add_note(f"posted are {_told(known)}: trainyard.predictions waits for them")
+    except KeyboardInterrupt as error:
+        error.add_note(
+            f"{part.cut.title} may be posted all the same: 'trainyard tasks' shows whether they are"
+        )
         raise
     show.say(f"{part.cut.title} are task {number}")
     return number

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -227,7 +227,21 @@ def _looked_at(x: Iterable[Any]) -> tuple[Iterable[Any], Callable[[], Iterable[A
     if iter(x) is not begun:
         return begun, lambda: x
     first = list(islice(begun, 1))
-    return first, lambda: chain(first, begun)
+    return first, lambda: _continued(first, begun)
+
+
+def _continued(first: Iterable[Any], begun: Iterator[Any]) -> Iterator[Any]:
+    """What is left of an iterator behind what was taken of it.
+
+    Never by `iter(begun)`, by which some go back to their beginning.
+    """
+    yield from first
+    while True:
+        try:
+            one = next(begun)
+        except StopIteration:
+            return
+        yield one
 
 
 def _dataset(inputs: Sequence[Input], dataset: Any) -> Records:

@@ -47,8 +47,18 @@ def seconds_of(time: float | timedelta, what: str = "deadline") -> int:
     return int(seconds)
 
 
-def verification_of(verify: str, mode: str) -> Wish:
-    """A way to verify: "audit" or "audit:4", "replicate" or "replicate:3", "score:0.95"."""
+def verification_of(verify: str | None, mode: str) -> Wish:
+    """A way to verify: "audit" or "audit:4", "replicate" or "replicate:3", "score:0.95".
+
+    None is by audits; of a run that cannot be replayed somebody has to say what it has to reach.
+    """
+    if verify is None and mode == "async":
+        raise RefusedError(
+            "verify: mode 'async' cannot be replayed, and whoever trains is paid for any result "
+            "that reaches the score which you ask for: say so, as 'score:0.9'; 'score:0' takes "
+            "whatever comes"
+        )
+    verify = "audit" if verify is None else verify
     name, _, number = verify.partition(":")
     policy = _WAYS.get(name.strip().lower())
     if policy is None:

@@ -126,8 +126,8 @@ class TFOptimizer:
                 )
                 wishes["callbacks"] = [*self._wishes.get("callbacks", ()), scribe]
             history = fit(market, self.model, data.cid, data.target, wishes, verbose=self._verbose)
-        # It may have stopped early.
-        self.steps += int(self.model.optimizer.iterations)
+        # Fewer than were asked for, if it stopped early.
+        self.steps += history.steps
         if self._folder is not None:
             checkpoints.save(
                 self._folder,

@@ -1,0 +1,34 @@
+"""What becomes of what goes wrong once a task is posted."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import tests.quiet_web3  # noqa: F401
+from tests.engine.nets import manifest_of
+from trainyard.sdk import fitting
+from trainyard.sdk.errors import DetachedError
+from trainyard.sdk.market import Market
+
+
+@pytest.mark.parametrize("part", ["Epochs", "History", "Following", "shown"])
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_whatever_goes_wrong_after_the_post_names_the_task(
+    monkeypatch: pytest.MonkeyPatch, part: str, kind: type[BaseException]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise kind("why")
+
+    offer = SimpleNamespace(manifest=manifest_of("mlp"))
+    monkeypatch.setattr(fitting, "prepare", lambda *_: offer)
+    monkeypatch.setattr(fitting, "post", lambda *_: 7)
+    for one in ("Following", "shown"):
+        monkeypatch.setattr(fitting, one, lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(fitting, part, fail)
+
+    with pytest.raises((OSError, DetachedError)) as found:
+        fitting.fit(cast(Market, None), object(), None, None, {}, verbose=0)
+
+    told = (str(found.value), *getattr(found.value, "__notes__", ()))
+    assert any("trainyard.attach(7)" in one for one in told)
