@@ -11,10 +11,12 @@ from trainyard.content.content import Content
 from trainyard.content.errors import BlockNotFoundError, InvalidCidError
 from trainyard.content.names import ContentPath
 from trainyard.content.ports import Batch, ContentStore, Usage
+from trainyard.engine.material import check_file
 from trainyard.protocol.errors import TransientError
 
 _Found = TypeVar("_Found")
 _REMEMBERED = 4_096
+_LINKS_BYTES = 64 << 10
 
 
 class BusyError(TransientError):
@@ -54,14 +56,23 @@ class Reach:
         with self.held():
             return read(self._content)
 
-    def keep(self, path: ContentPath) -> Cid:
-        """Fetch what is missing of it, and pin it."""
+    def keep(self, path: ContentPath, most_bytes: int) -> Cid:
+        """Fetch what is missing of a file, and pin it; refused where it is larger than that.
+
+        Where all of it is here already, nobody waits for anybody.
+        """
         with suppress(TransientError):
             found = self._stored.stat(path).cid
             if self._is_kept(found):
                 return found
+            return self._pin(self._stored, path, most_bytes)
         with self.held():
-            found = self._content.pin(path)
+            return self._pin(self._content, path, most_bytes)
+
+    def _pin(self, content: Content, path: ContentPath, most_bytes: int) -> Cid:
+        check_file(content, path, most_bytes)
+        # INVARIANT: a stranger's file costs us no more than it says. Links come beside its bytes.
+        found = content.pin(path, most_bytes=most_bytes + most_bytes // 8 + _LINKS_BYTES)
         self._on_kept(found)
         self._note(self._kept, found)
         return found

@@ -37,7 +37,7 @@ _COSTLY = (
 _COSTLY_ANSWERS = (
     (re.compile(rf"{_API}/content/.+"), 0.2),
     (re.compile(rf"{_API}/tasks/[0-9]+/result/model\.keras"), 1.0),
-    (re.compile(rf"{_API}/tasks/[0-9]+/(?:result/state|trace/[0-9]+)"), 0.2),
+    (re.compile(rf"{_API}/tasks/[0-9]+/(?:result(?:/state|/tensorboard)?|trace/[0-9]+)"), 0.2),
 )
 # The pieces of one upload are one piece of work; a form stores its manifest with each change.
 _CHEAPER = {("PATCH", "/uploads"): 0.02, ("POST", "/manifests"): 0.1}
