@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dapp.errors import ApiError
 from dapp.security.answers import problem_response
 from dapp.security.buckets import Buckets
-from dapp.security.clients import client_of, header
+from dapp.security.clients import asking, client_of, header
 from dapp.security.counting import Counts
 from dapp.security.headers import headers_for
 from dapp.settings import Settings
@@ -60,6 +60,7 @@ class Guard:
             return
         began = time.perf_counter()
         scope["trainyard.client"] = client_of(scope, self._settings.proxies)
+        asking.set(scope["trainyard.client"])
         request_id = secrets.token_hex(8)
         sent = _Sent()
 

@@ -278,6 +278,24 @@ def test_all_lines_of_proxies_are_one_list() -> None:
     assert client_of(scope, 2) == "6.6.6.6"
 
 
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::7", "2001:db8:1:3::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_network_of_ipv6_is_one_client(address: str, client: str) -> None:
+    assert client_of({"client": (address, 1), "headers": []}, 0) == client
+    line = [(b"x-forwarded-for", address.encode())]
+    assert client_of({"client": ("10.0.0.1", 1), "headers": line}, 1) == client
+
+
 def test_a_server_that_others_reach_has_a_name() -> None:
     good: dict[str, Any] = {
         "endpoints": ("http://127.0.0.1:1",),
