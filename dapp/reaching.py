@@ -1,11 +1,12 @@
 """What is got from others: for strangers the store alone, and for all only so much at once."""
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
+from dapp.security.clients import asking
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
 from trainyard.content.errors import BlockNotFoundError, InvalidCidError
@@ -17,6 +18,7 @@ from trainyard.protocol.errors import TransientError
 _Found = TypeVar("_Found")
 _REMEMBERED = 4_096
 _LINKS_BYTES = 64 << 10
+MOST_OF_ONE = 2
 
 
 class BusyError(TransientError):
@@ -35,19 +37,32 @@ class Reach:
     ) -> None:
         """`on_kept` hears of what is pinned for good."""
         self._stored, self._content, self._on_kept = stored, content, on_kept
-        self._free = threading.BoundedSemaphore(most)
+        self._most, self._inside = most, Counter[str]()
         self._lock = threading.Lock()
         self._kept, self._named = OrderedDict[Cid, None](), OrderedDict[Cid, None]()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """BusyError where `most` are inside already."""
-        if not self._free.acquire(blocking=False):
-            raise BusyError("too much is being fetched from others at once; try again in a moment")
+        """BusyError where `most` are inside already, or some of the same client."""
+        client = asking.get()
+        with self._lock:
+            if self._inside.total() >= self._most:
+                raise BusyError(
+                    "too much is being fetched from others at once; try again in a moment"
+                )
+            if client and self._inside[client] >= MOST_OF_ONE:
+                raise BusyError(
+                    f"{MOST_OF_ONE} things are being fetched for you from others already; "
+                    "try again in a moment"
+                )
+            self._inside[client] += 1
         try:
             yield
         finally:
-            self._free.release()
+            with self._lock:
+                self._inside[client] -= 1
+                # Also drops those who are not inside any more.
+                self._inside += Counter()
 
     def get(self, read: Callable[[Content], _Found]) -> _Found:
         """What `read` finds here, for which nobody waits, or else elsewhere."""

@@ -1,5 +1,6 @@
 """What one address can have the server do, and how much of it at once."""
 
+import io
 import os
 import socket
 import threading
@@ -7,8 +8,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import httpx
 import numpy as np
@@ -28,20 +30,23 @@ from dapp.personal.sessions import MOST_NONCES_PER_CLIENT
 from dapp.previewing.child import preview
 from dapp.previewing.job import PreviewError, PreviewJob
 from dapp.previewing.previewing import _array
-from dapp.reaching import BusyError, Reach, StoredOnly
+from dapp.reaching import MOST_OF_ONE, BusyError, Reach, StoredOnly
 from dapp.results.exporting import _named, _take
-from dapp.security.clients import client_of
+from dapp.security.clients import asking, client_of
 from dapp.security.guarding import cost_of
 from dapp.services import ChainDesk, Turns
 from dapp.settings import Settings, read_settings
 from tests.dapp.server import Client, dapp_for, serving, settings_for, wait_for
 from tests.dapp.yard import Yard
+from trainyard.content.build import build_file
+from trainyard.content.chunking import FixedChunker
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import BlockNotFoundError
 from trainyard.content.names import ContentPath
-from trainyard.engine.errors import RunError
+from trainyard.engine.confining import Confinement
+from trainyard.engine.errors import RunError, TooLargeError
 
 _UNKNOWN = Cid(Codec.RAW, bytes(range(32)))
 _WORKERS = 40
@@ -168,6 +173,158 @@ def test_only_so_many_wait_for_others(tmp_path: Path) -> None:
             reach.get(lambda one: one.stat(ContentPath(_UNKNOWN)))
     with reach.held():
         pass
+
+
+def test_one_client_does_not_take_the_whole_line(tmp_path: Path) -> None:
+    content = Content(EmbeddedStore(tmp_path / "store"))
+    reach = Reach(content, content, MOST_OF_ONE + 1)
+    one, other = copy_context(), copy_context()
+    one.run(asking.set, "192.0.2.1")
+    other.run(asking.set, "192.0.2.2")
+
+    with ExitStack() as inside:
+        for _ in range(MOST_OF_ONE):
+            one.run(inside.enter_context, reach.held())
+        with pytest.raises(BusyError, match="for you"):
+            one.run(inside.enter_context, reach.held())
+        other.run(inside.enter_context, reach.held())
+        with pytest.raises(BusyError, match="at once"):
+            reach.held().__enter__()
+    with reach.held():
+        pass
+
+
+def test_what_is_here_is_kept_without_waiting_for_others(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "store")
+    content = Content(store)
+    reach = Reach(Content(StoredOnly(store)), content, 1)
+    here = content.add(io.BytesIO(bytes(1000)), pin=False).cid
+
+    with reach.held():
+        assert reach.keep(ContentPath(here), 1000) == here
+        with pytest.raises(TooLargeError):
+            reach.keep(ContentPath(content.add(io.BytesIO(bytes(1001))).cid), 1000)
+        with pytest.raises(BusyError):
+            reach.keep(ContentPath(_UNKNOWN), 1000)
+    assert here in store.pins()
+
+
+class Slow:
+    """Somebody who has a file of two pieces, and is slow to send the second."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked, self.go = threading.Event(), threading.Event()
+        self._blocks = dict[Cid, bytes]()
+        data = io.BytesIO(bytes(1000) + b"the end")
+        self.root = build_file(data, self._blocks.__setitem__, FixedChunker(1000)).cid
+        self.last = Cid.of(Codec.RAW, b"the end")
+
+    def fetch(self, cid: Cid) -> bytes:
+        if cid not in self._blocks:
+            raise BlockNotFoundError(cid, self.name)
+        if cid == self.last:
+            self.asked.set()
+            self.go.wait(60)
+        return self._blocks[cid]
+
+
+class Refusing:
+    """A sandbox in which nothing runs, for tests of what comes before it."""
+
+    def running(self, *_: Any, **__: Any) -> Any:
+        raise RunError("nothing runs here")
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    found = Slow()
+    yield found
+    found.go.set()
+
+
+def test_a_stream_has_its_place_in_the_line_until_it_ends(
+    played: Yard, tmp_path: Path, slow: Slow
+) -> None:
+    with dapp_for(settings_for(played, tmp_path, fetches=1)) as client:
+        services = client.app.state.services
+        services.content.fetcher.add_sources([slow])
+        services.reach.note_named(slow.root)
+        address = f"{root(client)}/ipfs/{slow.root}?format=car"
+        with client.stream("GET", address) as answer:
+            assert answer.status_code == 200
+            assert slow.asked.wait(30)
+            assert client.get(address).status_code == 503
+            slow.go.set()
+            assert b"the end" in answer.read()
+
+        assert client.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("way", ["models", "preview", "preflight"])
+def test_nobody_waits_for_the_engine_while_another_fetches(
+    played: Yard, tmp_path: Path, slow: Slow, way: str
+) -> None:
+    def ask() -> httpx.Response:
+        if way == "models":
+            return client.post("/models", json={"cid": str(slow.root)})
+        if way == "preview":
+            return client.post("/data/preview", json={"cid": str(slow.root)})
+        return client.post("/preflight", json={"terms": terms_for(client, str(slow.root))})
+
+    nowhere = cast(Confinement, Refusing())
+    with dapp_for(settings_for(played, tmp_path), confinement=nowhere) as client:
+        services = client.app.state.services
+        services.content.fetcher.add_sources([slow])
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask)
+            assert slow.asked.wait(30), asked.result(60).text
+            with services.engine.taken():
+                assert services.reach._inside.total() == 1
+            slow.go.set()
+            asked.result(60)
+
+
+def terms_for(client: Client, data: str) -> dict[str, Any]:
+    """Of a task with the first example's model on such data."""
+    document = client.json("/examples")["items"][0]["manifest"]
+    for part in document["data"].values():
+        part["path"] = f"ipfs://{data}"
+    manifest = client.post("/manifests", json={"manifest": document}).json()
+    quote = client.post("/quotes", json={"manifest": manifest["digest"]})
+    terms: dict[str, Any] = quote.json()["terms"]
+    return terms
+
+
+def checks_of(client: Client, data: str) -> dict[str, Any]:
+    answer = client.post("/preflight", json={"terms": terms_for(client, data)})
+    assert answer.status_code == 200, answer.text
+    return {check["name"]: check for check in answer.json()["checks"]}
+
+
+def test_data_that_is_out_of_reach_is_not_rehearsed(played: Yard, tmp_path: Path) -> None:
+    nowhere = cast(Confinement, Refusing())
+    with dapp_for(settings_for(played, tmp_path), confinement=nowhere) as client:
+        checks = checks_of(client, str(_UNKNOWN))
+
+    assert checks["content"]["status"] == "failed"
+    assert checks["rehearsal"]["status"] == "skipped"
+
+
+def test_no_more_is_fetched_for_a_rehearsal_than_is_looked_at(played: Yard, tmp_path: Path) -> None:
+    nowhere = cast(Confinement, Refusing())
+    settings = settings_for(played, tmp_path, upload_bytes=1000)
+    with dapp_for(settings, confinement=nowhere) as client:
+        example = client.post("/examples/moons").json()["manifest"]
+        data = example["data"]["train"]["path"].removeprefix("ipfs://")
+        checks = checks_of(client, data)
+        preview = client.post("/data/preview", json={"cid": data})
+
+    assert checks["content"]["status"] == "ok"
+    assert checks["rehearsal"]["status"] == "warning"
+    assert "over the 1,000 that are allowed" in checks["rehearsal"]["message"]
+    assert (preview.status_code, preview.json()["error"]["code"]) == (413, "too_large")
 
 
 def test_the_line_before_the_engine_is_short() -> None:

@@ -237,16 +237,16 @@ def test_one_address_does_not_take_all_the_room(
 ) -> None:
     def store(data: bytes, who: str) -> httpx.Response:
         headers = {"X-Forwarded-For": who}
-        return client.post("/content", files={"file": data}, headers=headers)
+        return other.post("/content", files={"file": data}, headers=headers)
 
     def announce(size: int, who: str) -> httpx.Response:
         headers = {"X-Forwarded-For": who}
-        return client.post("/uploads", json={"name": "a", "size": size}, headers=headers)
+        return other.post("/uploads", json={"name": "a", "size": size}, headers=headers)
 
     settings = settings_for(
         played, tmp_path, make_url(), proxies=1, stored_bytes=1000, stored_bytes_per_address=100
     )
-    with dapp_for(settings) as client:
+    with dapp_for(settings) as other:
         assert store(bytes(60), "192.0.2.1").status_code == 201
         assert announce(30, "192.0.2.1").status_code == 201
         for refused in (store(b"1" * 11, "192.0.2.1"), announce(11, "192.0.2.1")):
