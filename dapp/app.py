@@ -46,6 +46,7 @@ from dapp.security.answers import add_handlers
 from dapp.security.counting import Counts
 from dapp.security.guarding import Guard
 from dapp.services import ChainDesk, Services, Turns
+from dapp.serving import require_own_currency
 from dapp.settings import Settings
 from dapp.uploads.quota import keep_for_good, sweep_stored
 from dapp.uploads.resumable import sweep
@@ -174,14 +175,19 @@ def _follower(
     def on_head(block: int, at: int) -> None:
         hub.pass_by("head", json.dumps({"block": block, "time": at}), MARKET)
 
-    return Follower(
-        lambda: Indexer(
+    def open_indexer() -> Indexer:
+        # The chain may have been away when the server began.
+        require_own_currency(endpoints, settings)
+        return Indexer(
             database,
             endpoints,
             place,
             depth=settings.depth,
             tell=Teller(settings.kept_live, settings.kept_live_bytes),
-        ),
+        )
+
+    return Follower(
+        open_indexer,
         endpoints,
         poll_s=settings.poll_s,
         on_step=on_step,

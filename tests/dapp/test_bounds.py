@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -32,10 +33,14 @@ from dapp.previewing.job import PreviewError, PreviewJob
 from dapp.previewing.previewing import _array
 from dapp.reaching import MOST_OF_ONE, BusyError, Reach, StoredOnly
 from dapp.results.exporting import _named, _take
+from dapp.security import guarding
+from dapp.security.buckets import Buckets
 from dapp.security.clients import asking, client_of
 from dapp.security.guarding import cost_of
 from dapp.services import ChainDesk, Turns
+from dapp.serving import require_own_currency
 from dapp.settings import Settings, read_settings
+from scripts.deploy_settings import read_deploy_settings
 from tests.dapp.server import Client, dapp_for, serving, settings_for, wait_for
 from tests.dapp.yard import Yard
 from trainyard.content.build import build_file
@@ -82,6 +87,11 @@ def root(client: Client) -> str:
         ("GET", "/api/v1/tasks/7/result/receipt", 0.0),
         ("GET", "/api/v1/tasks/7/result/model.keras", 1.0),
         ("GET", "/api/v1/tasks/7/trace/3", 0.2),
+        ("GET", "/api/v1/tasks/7/metrics", 0.0),
+        ("GET", "/api/v1/tasks/7/metrics?points=1000", 0.0),
+        ("GET", "/api/v1/tasks/7/metrics?points=2000", 0.05),
+        ("GET", "/api/v1/tasks/7/metrics?points=10&points=%34000&after=1", 0.05),
+        ("GET", "/api/v1/tasks/7/metrics?points=nonsense", 0.0),
         ("POST", "/api/v1/manifests", 0.1),
         ("POST", "/api/v1/content", 1.0),
         ("POST", "/api/v1/models", 1.0),
@@ -90,10 +100,15 @@ def root(client: Client) -> str:
     ],
 )
 def test_what_is_made_or_kept_is_costly(method: str, path: str, cost: float) -> None:
-    assert cost_of(method, path) == cost
+    path, _, query = path.partition("?")
+    assert cost_of(method, path, query.encode()) == cost
 
 
-def test_the_costly_has_an_allowance_of_its_own(played: Yard, tmp_path: Path) -> None:
+def test_the_costly_has_an_allowance_of_its_own(
+    played: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long all of this takes, nothing of the allowance comes back meanwhile.
+    monkeypatch.setattr(guarding, "Buckets", partial(Buckets, clock=lambda: 0.0))
     with dapp_for(settings_for(played, tmp_path, costly_per_min=3.0)) as client:
         stored = [client.post("/content", files={"file": b"x"}).status_code for _ in range(4)]
         assert stored == [201, 201, 201, 429]
@@ -395,6 +410,24 @@ def test_a_server_whose_chain_is_away_is_not_ready(played: Yard, tmp_path: Path)
         checks = {one["name"]: one["ok"] for one in answer.json()["checks"]}
         assert checks == {"chain": False, "database": True, "store": True}
         assert client.get(f"{root(client)}/healthz").status_code == 200
+
+
+def test_a_market_that_is_paid_in_a_token_is_refused(yard: Yard, tmp_path: Path) -> None:
+    live = yard.live
+    disputes = live._create("MarketDisputes")
+    settlement = live._create("MarketSettlement", disputes)
+    # Any contract will do as the token: nobody pays here.
+    params = read_deploy_settings({}).params.as_tuple()
+    market = live._create("TrainingMarket", disputes, live.requester, settlement, params)
+    settings = settings_for(yard, tmp_path, market=market)
+
+    require_own_currency(yard.endpoints(), settings_for(yard, tmp_path))
+    with pytest.raises(SettingsError, match=f"paid in the token {disputes}"):
+        require_own_currency(yard.endpoints(), settings)
+    # Also one whose chain was away when it began.
+    with with_routes(settings) as client:
+        wait_for(lambda: "token" in client.get(f"{root(client)}/readyz").text, "the reason")
+        assert client.json("/tasks")["items"] == []
 
 
 def test_a_failure_has_its_headers_and_its_number(played: Yard, tmp_path: Path) -> None:
