@@ -2,18 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import structlog
 from fastapi import APIRouter, FastAPI
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 import trainyard
 from dapp.database.engine import Database, open_database
@@ -45,6 +46,7 @@ from dapp.security.answers import add_handlers
 from dapp.security.counting import Counts
 from dapp.security.guarding import Guard
 from dapp.services import ChainDesk, Services, Turns
+from dapp.serving import require_own_currency
 from dapp.settings import Settings
 from dapp.uploads.quota import keep_for_good, sweep_stored
 from dapp.uploads.resumable import sweep
@@ -173,14 +175,19 @@ def _follower(
     def on_head(block: int, at: int) -> None:
         hub.pass_by("head", json.dumps({"block": block, "time": at}), MARKET)
 
-    return Follower(
-        lambda: Indexer(
+    def open_indexer() -> Indexer:
+        # The chain may have been away when the server began.
+        require_own_currency(endpoints, settings)
+        return Indexer(
             database,
             endpoints,
             place,
             depth=settings.depth,
             tell=Teller(settings.kept_live, settings.kept_live_bytes),
-        ),
+        )
+
+    return Follower(
+        open_indexer,
         endpoints,
         poll_s=settings.poll_s,
         on_step=on_step,
@@ -247,7 +254,19 @@ def _add_gateway(app: FastAPI, services: Services) -> None:
         root = request.path_params["path"].split("/", 1)[0]
         if found.status_code < 400 or not services.reach.is_named(root):
             return found
-        with services.reach.held():
-            return cast(Response, wide.endpoint(request))
+        return _Fetched(services.reach, partial(wide.endpoint, request))
 
     app.router.routes.append(Route(own.path, answer, methods=["GET", "HEAD"]))
+
+
+class _Fetched(Response):
+    """An answer that is fetched while it is sent, and has its place in the line until it ends."""
+
+    def __init__(self, reach: Reach, find: Callable[[], Response]) -> None:
+        super().__init__()
+        self._reach, self._find = reach, find
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._reach.held():
+            answer = await run_in_threadpool(self._find)
+            await answer(scope, receive, send)

@@ -1,20 +1,24 @@
 """What is got from others: for strangers the store alone, and for all only so much at once."""
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
+from dapp.security.clients import asking
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
 from trainyard.content.errors import BlockNotFoundError, InvalidCidError
 from trainyard.content.names import ContentPath
 from trainyard.content.ports import Batch, ContentStore, Usage
+from trainyard.engine.material import check_file
 from trainyard.protocol.errors import TransientError
 
 _Found = TypeVar("_Found")
 _REMEMBERED = 4_096
+_LINKS_BYTES = 64 << 10
+MOST_OF_ONE = 2
 
 
 class BusyError(TransientError):
@@ -33,19 +37,32 @@ class Reach:
     ) -> None:
         """`on_kept` hears of what is pinned for good."""
         self._stored, self._content, self._on_kept = stored, content, on_kept
-        self._free = threading.BoundedSemaphore(most)
+        self._most, self._inside = most, Counter[str]()
         self._lock = threading.Lock()
         self._kept, self._named = OrderedDict[Cid, None](), OrderedDict[Cid, None]()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """BusyError where `most` are inside already."""
-        if not self._free.acquire(blocking=False):
-            raise BusyError("too much is being fetched from others at once; try again in a moment")
+        """BusyError where `most` are inside already, or some of the same client."""
+        client = asking.get()
+        with self._lock:
+            if self._inside.total() >= self._most:
+                raise BusyError(
+                    "too much is being fetched from others at once; try again in a moment"
+                )
+            if client and self._inside[client] >= MOST_OF_ONE:
+                raise BusyError(
+                    f"{MOST_OF_ONE} things are being fetched for you from others already; "
+                    "try again in a moment"
+                )
+            self._inside[client] += 1
         try:
             yield
         finally:
-            self._free.release()
+            with self._lock:
+                self._inside[client] -= 1
+                # Also drops those who are not inside any more.
+                self._inside += Counter()
 
     def get(self, read: Callable[[Content], _Found]) -> _Found:
         """What `read` finds here, for which nobody waits, or else elsewhere."""
@@ -54,14 +71,23 @@ class Reach:
         with self.held():
             return read(self._content)
 
-    def keep(self, path: ContentPath) -> Cid:
-        """Fetch what is missing of it, and pin it."""
+    def keep(self, path: ContentPath, most_bytes: int) -> Cid:
+        """Fetch what is missing of a file, and pin it; refused where it is larger than that.
+
+        Where all of it is here already, nobody waits for anybody.
+        """
         with suppress(TransientError):
             found = self._stored.stat(path).cid
             if self._is_kept(found):
                 return found
+            return self._pin(self._stored, path, most_bytes)
         with self.held():
-            found = self._content.pin(path)
+            return self._pin(self._content, path, most_bytes)
+
+    def _pin(self, content: Content, path: ContentPath, most_bytes: int) -> Cid:
+        check_file(content, path, most_bytes)
+        # INVARIANT: a stranger's file costs us no more than it says. Links come beside its bytes.
+        found = content.pin(path, most_bytes=most_bytes + most_bytes // 8 + _LINKS_BYTES)
         self._on_kept(found)
         self._note(self._kept, found)
         return found

@@ -10,7 +10,10 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+from dapp.errors import SettingsError
 from dapp.settings import Settings
+from trainyard.chain.client import MarketClient
+from trainyard.chain.endpoints import Endpoints
 from trainyard.protocol.errors import TransientError
 
 _GRACE_S = 3
@@ -52,6 +55,17 @@ def listen(settings: Settings) -> socket.socket:
             f"cannot listen at {settings.host}:{settings.port}: {error.strerror or error}; "
             "set TRAINYARD_DAPP_PORT to another port"
         ) from error
+
+
+def require_own_currency(endpoints: Endpoints, settings: Settings) -> None:
+    """SettingsError where the market's currency is a token: all amounts would be shown wrongly."""
+    token = MarketClient(endpoints, settings.market).currency()
+    if token is not None:
+        raise SettingsError(
+            f"TRAINYARD_DAPP_MARKET: the market {settings.market} is paid in the token {token}, "
+            "and this page serves markets in the chain's own currency; name one of those, or use "
+            "the command line"
+        )
 
 
 def serve(

@@ -86,6 +86,8 @@ class Settings(BaseSettings):
     kept_live_bytes: Annotated[int, Field(ge=MIB)] = 64 * MIB
     # Of what strangers put into the store, all together, and how long it stays if no task names it.
     stored_bytes: Annotated[int, Field(ge=1)] = 65_536 * MIB
+    # Of it, what one address may take.
+    stored_bytes_per_address: Annotated[int, Field(ge=1)] = 8192 * MIB
     stored_for_s: Annotated[int, Field(ge=3600)] = 30 * 24 * 3600
     # How many requests at once may wait for what others have, and for the engine.
     fetches: Annotated[int, Field(ge=1, le=32)] = 8

@@ -257,6 +257,8 @@ class StoredRow(Base):
     cid: Mapped[str] = mapped_column(String(128), primary_key=True)
     bytes: Mapped[int] = mapped_column(BigInteger)
     stored_at: Mapped[int] = mapped_column(BigInteger, index=True)
+    # Whose share it is taken from: the last one's who had it stored.
+    client: Mapped[str] = mapped_column(String(64), server_default="", index=True)
 
 
 class NonceRow(Base):

@@ -97,7 +97,10 @@ class Hub:
         for topic in listener.topics:
             self._listeners[topic].add(listener)
         missed = self._missed(listener.topics, after, self._last)
-        return EventStream(listener, missed, partial(self._leave, listener, address))
+        # Whoever goes on from before has that number until it has heard of what it missed.
+        since = self._last if after is None else after
+        leave = partial(self._leave, listener, address)
+        return EventStream(listener, missed, leave, since=since)
 
     async def _missed(
         self, topics: Sequence[str], after: int | None, last: int

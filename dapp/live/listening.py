@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 # What a listener may be behind before it is let go; it comes back and goes on.
 MOST_WAITING = 512
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-_HELLO = b"retry: 2000\n: trainyard\n\n"
+_RETRY_MS = 2000
 
 
 class Listener:
@@ -58,17 +58,25 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, listener: Listener, missed: AsyncIterator[bytes], leave: Callable[[], None]
+        self,
+        listener: Listener,
+        missed: AsyncIterator[bytes],
+        leave: Callable[[], None],
+        *,
+        since: int,
     ) -> None:
+        """All that was told after number `since`."""
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._listener, self._missed, self._leave = listener, missed, leave
+        # With a number: else who hears nothing before the line breaks could not say where it was.
+        self._hello = f"retry: {_RETRY_MS}\nid: {since}\n\n".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         watching = asyncio.create_task(self._watch(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await _write(send, _HELLO)
+            await _write(send, self._hello)
             async for data in self._missed:
                 await _write(send, data)
             while data := await self._listener.take():

@@ -15,7 +15,17 @@ from trainyard.engine.errors import RunError
 
 @contextmanager
 def engine_turn(services: Services) -> Iterator[None]:
-    """Until the block ends nobody else has the engine: it takes a whole core."""
+    """Until the block ends nobody else has the engine: it takes a whole core.
+
+    Nothing is fetched inside, or whoever is slow to send it would hold up everybody.
+    """
+    require_sandbox(services)
+    with services.engine.taken():
+        yield
+
+
+def require_sandbox(services: Services) -> None:
+    """503 without one; said before anything is fetched for it."""
     if services.confinement is None:
         raise ApiError(
             503,
@@ -23,8 +33,6 @@ def engine_turn(services: Services) -> Iterator[None]:
             "this server has no sandbox, and opens strangers' files in nothing else",
             fix="install bubblewrap on the server (Debian: apt-get install bubblewrap)",
         )
-    with services.engine.taken():
-        yield
 
 
 def ask_engine(

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from dapp.errors import ApiError
 from dapp.posting.describing import layers_of
-from dapp.posting.engine import ask_engine, engine_turn
+from dapp.posting.engine import ask_engine, engine_turn, require_sandbox
 from dapp.schemas.posting import ModelView
 from dapp.services import Services
 from dapp.settings import scratch_folder
@@ -18,6 +18,7 @@ from trainyard.protocol.manifest import Model
 
 _MODULE = "trainyard.engine.model_files"
 _MOST_BYTES = 1 << 30
+_ARCHIVE = b"PK"
 
 
 def read_model(services: Services, cid: str) -> ModelView:
@@ -25,15 +26,18 @@ def read_model(services: Services, cid: str) -> ModelView:
     entry = services.reach.get(lambda content: content.stat(path))
     if entry.kind is not EntryKind.FILE or entry.size > _MOST_BYTES:
         raise ApiError(422, "refused", "that is no file of a model, or one that is too large")
-    with engine_turn(services), scratch_folder(services.settings, "model-") as name:
+    require_sandbox(services)
+    with scratch_folder(services.settings, "model-") as name:
         folder = Path(name)
-        head = b"".join(services.content.cat(path, 0, 4))
-        is_json = not head.startswith(b"PK")
+        fetched = folder / "fetched"
+        services.reach.get(lambda content: content.get(ContentPath(entry.cid), fetched))
+        with fetched.open("rb") as file:
+            is_json = file.read(len(_ARCHIVE)) != _ARCHIVE
         # Keras goes by the name.
-        source = folder / ("model.json" if is_json else "model.keras")
-        services.content.get(path, source)
+        source = fetched.rename(folder / ("model.json" if is_json else "model.keras"))
         job = ReadJob(source=source, is_json=is_json)
-        said = ask_engine(services, _MODULE, job, folder, readable=[source])
+        with engine_turn(services):
+            said = ask_engine(services, _MODULE, job, folder, readable=[source])
     try:
         model = Model.model_validate_json(json.dumps(said["model"]))
     except (ValidationError, KeyError) as error:

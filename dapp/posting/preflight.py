@@ -3,6 +3,7 @@
 from dapp.errors import ApiError
 from dapp.posting.quoting import as_terms, sentence_of
 from dapp.posting.rehearsing import rehearse
+from dapp.reaching import BusyError
 from dapp.reading.statistics import classes_of
 from dapp.schemas.market import ClassView
 from dapp.schemas.posting import Check, Preflight, PreflightRequest, TermsDocument
@@ -25,14 +26,14 @@ _FEE_RESERVE = 10**16
 
 def preflight(services: Services, given: PreflightRequest) -> Preflight:
     terms, checks = given.terms, list[Check]()
-    manifest = _manifest(services, terms, checks)
+    manifest, in_reach = _manifest(services, terms, checks), False
     rehearsal: Rehearsal | None = None
     if manifest is not None:
         _check_terms(terms, manifest, checks)
-        _check_content(services, manifest, checks)
+        in_reach = _check_content(services, manifest, checks)
     _check_capacity(services, terms, checks)
     call, value = _post(services, given, checks)
-    if manifest is not None and given.rehearse:
+    if manifest is not None and in_reach and given.rehearse:
         rehearsal = _rehearse(services, manifest, checks)
     else:
         checks.append(Check(name="rehearsal", status="skipped", message="no batch was run"))
@@ -85,7 +86,8 @@ def _check_terms(terms: TermsDocument, manifest: Manifest, checks: list[Check]) 
         checks.append(Check(name="terms", status="failed", message=wrong, fix="ask for a quote"))
 
 
-def _check_content(services: Services, manifest: Manifest, checks: list[Check]) -> None:
+def _check_content(services: Services, manifest: Manifest, checks: list[Check]) -> bool:
+    """Whether there is anything to rehearse with."""
     sources = [manifest.data.train, manifest.data.test]
     validation = manifest.training.validation
     sources.append(None if validation is None else validation.source)
@@ -95,8 +97,9 @@ def _check_content(services: Services, manifest: Manifest, checks: list[Check]) 
     except TrainyardError as error:
         fix = "upload the data again"
         checks.append(Check(name="content", status="failed", message=str(error), fix=fix))
-        return
+        return False
     checks.append(Check(name="content", status="ok", message="the data is in reach"))
+    return True
 
 
 def _check_capacity(services: Services, terms: TermsDocument, checks: list[Check]) -> None:
@@ -182,6 +185,9 @@ def _rehearse(services: Services, manifest: Manifest, checks: list[Check]) -> Re
                 fix=error.fix,
             )
         )
+        return None
+    except BusyError as error:
+        checks.append(Check(name="rehearsal", status="warning", message=str(error)))
         return None
     except TrainyardError as error:
         checks.append(Check(name="rehearsal", status="failed", message=str(error)[:600]))

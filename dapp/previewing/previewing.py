@@ -8,13 +8,14 @@ from pydantic import ValidationError
 
 import dapp
 from dapp.errors import ApiError
-from dapp.posting.engine import ask_engine, engine_turn
+from dapp.posting.engine import ask_engine, engine_turn, require_sandbox
 from dapp.previewing.job import Previewed, PreviewJob
 from dapp.schemas.data import DataPreview, PreviewRequest
 from dapp.services import Services
 from dapp.settings import scratch_folder
 from dapp.uploads.quota import note_stored, require_room
-from trainyard.content.errors import InvalidPathError
+from trainyard.content.cid import Cid
+from trainyard.content.errors import InvalidPathError, LimitExceededError
 from trainyard.content.names import ContentPath, check_name
 from trainyard.content.reading import EntryKind
 from trainyard.datasets import add_arrays
@@ -29,14 +30,15 @@ def preview_data(services: Services, given: PreviewRequest) -> DataPreview:
     entry = services.reach.get(lambda content: content.stat(path))
     size = entry.size
     if entry.kind is EntryKind.DIRECTORY:
-        size = services.reach.get(lambda content: content.measure(path)).logical_bytes
+        size = _measure(services, entry.cid)
     if size > services.settings.upload_bytes:
-        raise ApiError(413, "too_large", f"{size} bytes are more than is looked at here")
-    with engine_turn(services), scratch_folder(services.settings, "preview-") as name:
+        raise _too_large(services)
+    require_sandbox(services)
+    with scratch_folder(services.settings, "preview-") as name:
         folder = Path(name).resolve()
         source, out = folder / "source", folder / "out"
         out.mkdir()
-        services.content.get(path, source)
+        services.reach.get(lambda content: content.get(ContentPath(entry.cid), source))
         job = PreviewJob(
             source=source,
             out=out,
@@ -48,7 +50,8 @@ def preview_data(services: Services, given: PreviewRequest) -> DataPreview:
         )
         # The sandbox of itself shows the engine's package alone.
         shown = [source, Path(dapp.__file__).resolve().parent]
-        said = ask_engine(services, _MODULE, job, folder, readable=shown, writable=[out])
+        with engine_turn(services):
+            said = ask_engine(services, _MODULE, job, folder, readable=shown, writable=[out])
         try:
             found = Previewed.model_validate(said)
         except ValidationError as error:
@@ -72,6 +75,23 @@ def preview_data(services: Services, given: PreviewRequest) -> DataPreview:
             "predicted": found.predicted,
         }
     )
+
+
+def _measure(services: Services, folder: Cid) -> int:
+    """Bytes of its files, of which no more are fetched than are looked at here."""
+    most = services.settings.upload_bytes
+    try:
+        measured = services.reach.get(
+            lambda content: content.measure(ContentPath(folder), most_bytes=most)
+        )
+    except LimitExceededError as error:
+        raise _too_large(services) from error
+    return measured.logical_bytes
+
+
+def _too_large(services: Services) -> ApiError:
+    most = services.settings.upload_bytes
+    return ApiError(413, "too_large", f"it is more than the {most} bytes that are looked at here")
 
 
 def _array(out: Path, name: str) -> np.memmap[Any, Any]:

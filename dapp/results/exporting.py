@@ -7,12 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dapp.posting.engine import ask_engine, engine_turn
+from dapp.posting.engine import ask_engine, engine_turn, require_sandbox
 from dapp.reading.task import Known
 from dapp.schemas.runs import MetricsView
 from dapp.services import Services
 from dapp.settings import scratch_folder
 from trainyard.content.cid import Cid
+from trainyard.content.content import Content
 from trainyard.content.errors import InvalidCidError
 from trainyard.datasets.tfrecord import frame
 from trainyard.engine.claims import ClaimedRun
@@ -47,19 +48,22 @@ def _named(services: Services, kept: Path) -> Cid:
 
 
 def _export(services: Services, run: ClaimedRun, target: Path) -> None:
+    require_sandbox(services)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with engine_turn(services), scratch_folder(services.settings, "export-") as name:
-        if target.is_file():
-            return
+    with scratch_folder(services.settings, "export-") as name:
         folder = Path(name).resolve()
         manifest, out = folder / "manifest.json", folder / "out"
         manifest.write_bytes(run.published.manifest.canonical)
         out.mkdir()
         # Checked against the trace on its way here.
-        state = fetch_state(services, run, folder)
+        state = services.reach.get(lambda content: fetch_state(content, run, folder))
         job = ExportJob(manifest=manifest, state=state, target=out / "model.keras")
-        ask_engine(services, _MODULE, job, folder, readable=[manifest, state], writable=[out])
-        _take(job.target, target)
+        with engine_turn(services):
+            # Who had the turn before may have made it.
+            if not target.is_file():
+                readable = [manifest, state]
+                ask_engine(services, _MODULE, job, folder, readable=readable, writable=[out])
+                _take(job.target, target)
 
 
 def _take(made: Path, target: Path) -> None:
@@ -68,9 +72,9 @@ def _take(made: Path, target: Path) -> None:
         shutil.copyfileobj(source, file, _COPY_BYTES)
 
 
-def fetch_state(services: Services, run: ClaimedRun, folder: Path) -> Path:
+def fetch_state(content: Content, run: ClaimedRun, folder: Path) -> Path:
     published = type(run.published)(
-        services.content,
+        content,
         run.published.result,
         run.published.manifest,
         run.published.states,

@@ -5,9 +5,12 @@ from pathlib import Path
 from dapp.errors import ApiError, not_found
 from dapp.reaching import BusyError
 from dapp.services import Services
+from trainyard.content.cid import Cid
 from trainyard.content.content import Content
 from trainyard.engine.claims import ClaimedRun, open_claimed, read_claimed
 from trainyard.engine.errors import OtherRunError
+from trainyard.engine.evidence import TRACE
+from trainyard.engine.limits import most_state_bytes, most_trace_bytes
 from trainyard.protocol.commitments import Claim
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Task
@@ -55,6 +58,17 @@ def open_run(services: Services, task: Task) -> ClaimedRun:
             f"the run is not published yet: {error}"[:500],
             fix="workers publish it when the auditors have answered",
         ) from error
+
+
+def keep_state(services: Services, run: ClaimedRun) -> Cid:
+    """The last state, pinned here, if it can be one of the run's manifest."""
+    return services.reach.keep(run.last_state, most_state_bytes(run.published.manifest))
+
+
+def keep_trace(services: Services, run: ClaimedRun) -> Cid:
+    """The list of all states' hashes, pinned here."""
+    most = most_trace_bytes(run.published.manifest)
+    return services.reach.keep(run.published.result.child(TRACE), most)
 
 
 def _claim(task: Task) -> Claim:

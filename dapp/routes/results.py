@@ -11,7 +11,7 @@ from dapp.reading.runs import metrics_of
 from dapp.reading.task import Known, know
 from dapp.reading.tasks import latest_values
 from dapp.results.exporting import event_file, model_file, receipt_of
-from dapp.results.opening import open_run, read_result
+from dapp.results.opening import keep_state, keep_trace, open_run, read_result
 from dapp.routes.content import download
 from dapp.routes.documented import refusals
 from dapp.schemas import ResultView
@@ -20,11 +20,12 @@ from dapp.services import Services, ServicesDep
 from trainyard.content.cid import Cid
 from trainyard.content.names import ContentPath
 from trainyard.engine.claims import ClaimedRun
-from trainyard.engine.evidence import TRACE
+from trainyard.protocol.errors import TrainyardError
 
 router = APIRouter(prefix="/tasks", tags=["results"], responses=refusals(404))
 Number = Annotated[TaskId, Path(examples=[1])]
 _MOST_POINTS = 1_000_000
+_LONGEST_REASON = 500
 _TESTED = "test/"
 _SNIPPET = """\
 import keras
@@ -57,8 +58,8 @@ def result(number: Number, services: ServicesDep) -> ResultView:
     }
     try:
         cid, document = read_result(services, known.task)
-    except ApiError as error:
-        return ResultView.model_validate(found | {"reason": error.message})
+    except (ApiError, TrainyardError) as error:
+        return ResultView.model_validate(found | {"reason": _said(error)})
     # The page fetches both from here, block by block.
     services.reach.note_named(Cid.parse(cid), ContentPath.parse(document.run).root)
     found |= {
@@ -71,10 +72,10 @@ def result(number: Number, services: ServicesDep) -> ResultView:
     try:
         run = open_run(services, known.task)
         # Fetched and kept, so that the page gets both from here block by block.
-        state = services.reach.keep(run.last_state)
-        services.reach.keep(run.published.result.child(TRACE))
-    except ApiError as error:
-        return ResultView.model_validate(found | {"reason": error.message})
+        state = keep_state(services, run)
+        keep_trace(services, run)
+    except (ApiError, TrainyardError) as error:
+        return ResultView.model_validate(found | {"reason": _said(error)})
     return ResultView.model_validate(
         found
         | {
@@ -92,7 +93,7 @@ def result(number: Number, services: ServicesDep) -> ResultView:
 def state(number: Number, services: ServicesDep) -> Response:
     """The last state as safetensors, each block verified before it is sent."""
     run = _run(services, number)
-    services.reach.keep(run.last_state)
+    keep_state(services, run)
     return download(services.stored, run.last_state, f"task-{number}.safetensors")
 
 
@@ -127,6 +128,10 @@ def tensorboard(number: Number, services: ServicesDep) -> Response:
         media_type="application/octet-stream",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+def _said(error: ApiError | TrainyardError) -> str:
+    return (error.message if isinstance(error, ApiError) else str(error))[:_LONGEST_REASON]
 
 
 def _known(services: Services, number: int) -> tuple[Known, dict[str, float]]:

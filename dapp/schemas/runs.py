@@ -54,9 +54,13 @@ class FeedBatch(Question):
 
 
 class FeedAck(Answer):
+    """What of a batch is kept."""
+
     sequence: int
     points: int
     lines: int
+    # Numbers that were left out: the feed has as many different ones as may be.
+    dropped: int = 0
 
 
 class MetricSeries(Answer):

@@ -5,7 +5,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dapp.errors import ApiError
 from dapp.security.answers import problem_response
 from dapp.security.buckets import Buckets
-from dapp.security.clients import client_of, header
+from dapp.security.clients import asking, client_of, header
 from dapp.security.counting import Counts
 from dapp.security.headers import headers_for
 from dapp.settings import Settings
@@ -37,8 +37,11 @@ _COSTLY = (
 _COSTLY_ANSWERS = (
     (re.compile(rf"{_API}/content/.+"), 0.2),
     (re.compile(rf"{_API}/tasks/[0-9]+/result/model\.keras"), 1.0),
-    (re.compile(rf"{_API}/tasks/[0-9]+/(?:result/state|trace/[0-9]+)"), 0.2),
+    (re.compile(rf"{_API}/tasks/[0-9]+/(?:result(?:/state|/tensorboard)?|trace/[0-9]+)"), 0.2),
 )
+# Of a run's numbers the usual ones cost nothing, and more of them a little.
+_METRICS = re.compile(rf"{_API}/tasks/[0-9]+/metrics")
+_FEW_POINTS, _MANY_POINTS_COST = 1000, 0.05
 # The pieces of one upload are one piece of work; a form stores its manifest with each change.
 _CHEAPER = {("PATCH", "/uploads"): 0.02, ("POST", "/manifests"): 0.1}
 # A body that comes slower than this, on the whole, is there to keep the line busy.
@@ -60,6 +63,7 @@ class Guard:
             return
         began = time.perf_counter()
         scope["trainyard.client"] = client_of(scope, self._settings.proxies)
+        asking.set(scope["trainyard.client"])
         request_id = secrets.token_hex(8)
         sent = _Sent()
 
@@ -101,7 +105,7 @@ class Guard:
             return ApiError(403, "cross_site", "changes are made from the server's own page only")
         who = scope["trainyard.client"]
         wait_s = self._rates.take(who)
-        cost = cost_of(method, path)
+        cost = cost_of(method, path, scope["query_string"])
         if not wait_s and cost:
             wait_s = self._costly.take(who, cost)
         if wait_s:
@@ -182,14 +186,22 @@ class _Sent:
     after_s: float | None = None
 
 
-def cost_of(method: str, path: str) -> float:
+def cost_of(method: str, path: str, query: bytes = b"") -> float:
     """What a request takes of the allowance for what is costly."""
     if method in _SAFE:
+        if _METRICS.fullmatch(path) and _points_in(query) > _FEW_POINTS:
+            return _MANY_POINTS_COST
         return next((cost for known, cost in _COSTLY_ANSWERS if known.fullmatch(path)), 0.0)
     for start in _COSTLY:
         if path.startswith(_API + start):
             return _CHEAPER.get((method, start), 1.0)
     return 0.0
+
+
+def _points_in(query: bytes) -> int:
+    """The largest number of points that is asked for: whichever the route takes."""
+    given = [value for name, value in parse_qsl(query.decode("latin-1")) if name == "points"]
+    return max((int(one) for one in given if one.isdecimal() and len(one) < 10), default=0)
 
 
 def _hosts(settings: Settings) -> frozenset[str]:

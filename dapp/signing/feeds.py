@@ -68,7 +68,7 @@ def _checked(services: Services, number: int, body: bytes, signature: str) -> Fe
 def _keep(services: Services, batch: FeedBatch) -> FeedAck:
     settings = services.settings
 
-    def keep(session: Session) -> None:
+    def keep(session: Session) -> list[dict[str, float]]:
         row = session.get(TaskRow, batch.task)
         if row is None:
             raise not_found(f"there is no task {batch.task}")
@@ -92,15 +92,22 @@ def _keep(services: Services, batch: FeedBatch) -> FeedAck:
                 "points": [
                     {"step": one.step, "time": one.time, "values": values}
                     for one, values in zip(batch.points, shown, strict=True)
+                    if values
                 ],
             }
             tell(session, "metrics", document, [task_topic(batch.task)])
         if lines:
             tell(session, "logs", {"task": batch.task, "lines": lines}, [task_topic(batch.task)])
         prune(session, settings.kept_live, settings.kept_live_bytes)
+        return shown
 
-    services.database.write(keep)
-    return FeedAck(sequence=batch.sequence, points=len(batch.points), lines=len(batch.lines))
+    shown = services.database.write(keep)
+    return FeedAck(
+        sequence=batch.sequence,
+        points=sum(bool(values) for values in shown),
+        lines=len(batch.lines),
+        dropped=sum(len(one.values) for one in batch.points) - sum(map(len, shown)),
+    )
 
 
 def _require_slot(task: Task, batch: FeedBatch, ended_at: int | None) -> None:
@@ -122,6 +129,8 @@ def _insert(
     common = {"task": batch.task, "worker": batch.worker, "slot": batch.slot}
     points, lines = [], []
     for point, kept in zip(batch.points, shown, strict=True):
+        if not kept:
+            continue
         values = json.dumps(kept, separators=(",", ":"))
         row = PointRow(**common, step=point.step, time=point.time, values=values)
         session.add(row)

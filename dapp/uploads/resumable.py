@@ -174,7 +174,7 @@ def _finish(services: Services, row: UploadRow) -> UploadState:
             fix="upload it again",
         )
     uploaded = store_file(services.content, path, row.name)
-    note_stored(services, uploaded.cid, uploaded.size)
+    note_stored(services, uploaded.cid, uploaded.size, client=row.client)
     with services.database.writing() as session:
         session.execute(
             update(UploadRow)

@@ -1,5 +1,6 @@
 """What one address can have the server do, and how much of it at once."""
 
+import io
 import os
 import socket
 import threading
@@ -7,8 +8,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import httpx
 import numpy as np
@@ -28,20 +31,27 @@ from dapp.personal.sessions import MOST_NONCES_PER_CLIENT
 from dapp.previewing.child import preview
 from dapp.previewing.job import PreviewError, PreviewJob
 from dapp.previewing.previewing import _array
-from dapp.reaching import BusyError, Reach, StoredOnly
+from dapp.reaching import MOST_OF_ONE, BusyError, Reach, StoredOnly
 from dapp.results.exporting import _named, _take
-from dapp.security.clients import client_of
+from dapp.security import guarding
+from dapp.security.buckets import Buckets
+from dapp.security.clients import asking, client_of
 from dapp.security.guarding import cost_of
 from dapp.services import ChainDesk, Turns
+from dapp.serving import require_own_currency
 from dapp.settings import Settings, read_settings
+from scripts.deploy_settings import read_deploy_settings
 from tests.dapp.server import Client, dapp_for, serving, settings_for, wait_for
 from tests.dapp.yard import Yard
+from trainyard.content.build import build_file
+from trainyard.content.chunking import FixedChunker
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import BlockNotFoundError
 from trainyard.content.names import ContentPath
-from trainyard.engine.errors import RunError
+from trainyard.engine.confining import Confinement
+from trainyard.engine.errors import RunError, TooLargeError
 
 _UNKNOWN = Cid(Codec.RAW, bytes(range(32)))
 _WORKERS = 40
@@ -72,8 +82,16 @@ def root(client: Client) -> str:
         ("GET", "/api/v1/content/bafy", 0.2),
         ("GET", "/api/v1/content/bafy/raw", 0.2),
         ("GET", "/api/v1/tasks/7", 0.0),
+        ("GET", "/api/v1/tasks/7/result", 0.2),
+        ("GET", "/api/v1/tasks/7/result/tensorboard", 0.2),
+        ("GET", "/api/v1/tasks/7/result/receipt", 0.0),
         ("GET", "/api/v1/tasks/7/result/model.keras", 1.0),
         ("GET", "/api/v1/tasks/7/trace/3", 0.2),
+        ("GET", "/api/v1/tasks/7/metrics", 0.0),
+        ("GET", "/api/v1/tasks/7/metrics?points=1000", 0.0),
+        ("GET", "/api/v1/tasks/7/metrics?points=2000", 0.05),
+        ("GET", "/api/v1/tasks/7/metrics?points=10&points=%34000&after=1", 0.05),
+        ("GET", "/api/v1/tasks/7/metrics?points=nonsense", 0.0),
         ("POST", "/api/v1/manifests", 0.1),
         ("POST", "/api/v1/content", 1.0),
         ("POST", "/api/v1/models", 1.0),
@@ -82,10 +100,15 @@ def root(client: Client) -> str:
     ],
 )
 def test_what_is_made_or_kept_is_costly(method: str, path: str, cost: float) -> None:
-    assert cost_of(method, path) == cost
+    path, _, query = path.partition("?")
+    assert cost_of(method, path, query.encode()) == cost
 
 
-def test_the_costly_has_an_allowance_of_its_own(played: Yard, tmp_path: Path) -> None:
+def test_the_costly_has_an_allowance_of_its_own(
+    played: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long all of this takes, nothing of the allowance comes back meanwhile.
+    monkeypatch.setattr(guarding, "Buckets", partial(Buckets, clock=lambda: 0.0))
     with dapp_for(settings_for(played, tmp_path, costly_per_min=3.0)) as client:
         stored = [client.post("/content", files={"file": b"x"}).status_code for _ in range(4)]
         assert stored == [201, 201, 201, 429]
@@ -167,6 +190,158 @@ def test_only_so_many_wait_for_others(tmp_path: Path) -> None:
         pass
 
 
+def test_one_client_does_not_take_the_whole_line(tmp_path: Path) -> None:
+    content = Content(EmbeddedStore(tmp_path / "store"))
+    reach = Reach(content, content, MOST_OF_ONE + 1)
+    one, other = copy_context(), copy_context()
+    one.run(asking.set, "192.0.2.1")
+    other.run(asking.set, "192.0.2.2")
+
+    with ExitStack() as inside:
+        for _ in range(MOST_OF_ONE):
+            one.run(inside.enter_context, reach.held())
+        with pytest.raises(BusyError, match="for you"):
+            one.run(inside.enter_context, reach.held())
+        other.run(inside.enter_context, reach.held())
+        with pytest.raises(BusyError, match="at once"):
+            reach.held().__enter__()
+    with reach.held():
+        pass
+
+
+def test_what_is_here_is_kept_without_waiting_for_others(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "store")
+    content = Content(store)
+    reach = Reach(Content(StoredOnly(store)), content, 1)
+    here = content.add(io.BytesIO(bytes(1000)), pin=False).cid
+
+    with reach.held():
+        assert reach.keep(ContentPath(here), 1000) == here
+        with pytest.raises(TooLargeError):
+            reach.keep(ContentPath(content.add(io.BytesIO(bytes(1001))).cid), 1000)
+        with pytest.raises(BusyError):
+            reach.keep(ContentPath(_UNKNOWN), 1000)
+    assert here in store.pins()
+
+
+class Slow:
+    """Somebody who has a file of two pieces, and is slow to send the second."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked, self.go = threading.Event(), threading.Event()
+        self._blocks = dict[Cid, bytes]()
+        data = io.BytesIO(bytes(1000) + b"the end")
+        self.root = build_file(data, self._blocks.__setitem__, FixedChunker(1000)).cid
+        self.last = Cid.of(Codec.RAW, b"the end")
+
+    def fetch(self, cid: Cid) -> bytes:
+        if cid not in self._blocks:
+            raise BlockNotFoundError(cid, self.name)
+        if cid == self.last:
+            self.asked.set()
+            self.go.wait(60)
+        return self._blocks[cid]
+
+
+class Refusing:
+    """A sandbox in which nothing runs, for tests of what comes before it."""
+
+    def running(self, *_: Any, **__: Any) -> Any:
+        raise RunError("nothing runs here")
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    found = Slow()
+    yield found
+    found.go.set()
+
+
+def test_a_stream_has_its_place_in_the_line_until_it_ends(
+    played: Yard, tmp_path: Path, slow: Slow
+) -> None:
+    with dapp_for(settings_for(played, tmp_path, fetches=1)) as client:
+        services = client.app.state.services
+        services.content.fetcher.add_sources([slow])
+        services.reach.note_named(slow.root)
+        address = f"{root(client)}/ipfs/{slow.root}?format=car"
+        with client.stream("GET", address) as answer:
+            assert answer.status_code == 200
+            assert slow.asked.wait(30)
+            assert client.get(address).status_code == 503
+            slow.go.set()
+            assert b"the end" in answer.read()
+
+        assert client.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("way", ["models", "preview", "preflight"])
+def test_nobody_waits_for_the_engine_while_another_fetches(
+    played: Yard, tmp_path: Path, slow: Slow, way: str
+) -> None:
+    def ask() -> httpx.Response:
+        if way == "models":
+            return client.post("/models", json={"cid": str(slow.root)})
+        if way == "preview":
+            return client.post("/data/preview", json={"cid": str(slow.root)})
+        return client.post("/preflight", json={"terms": terms_for(client, str(slow.root))})
+
+    nowhere = cast(Confinement, Refusing())
+    with dapp_for(settings_for(played, tmp_path), confinement=nowhere) as client:
+        services = client.app.state.services
+        services.content.fetcher.add_sources([slow])
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask)
+            assert slow.asked.wait(30), asked.result(60).text
+            with services.engine.taken():
+                assert services.reach._inside.total() == 1
+            slow.go.set()
+            asked.result(60)
+
+
+def terms_for(client: Client, data: str) -> dict[str, Any]:
+    """Of a task with the first example's model on such data."""
+    document = client.json("/examples")["items"][0]["manifest"]
+    for part in document["data"].values():
+        part["path"] = f"ipfs://{data}"
+    manifest = client.post("/manifests", json={"manifest": document}).json()
+    quote = client.post("/quotes", json={"manifest": manifest["digest"]})
+    terms: dict[str, Any] = quote.json()["terms"]
+    return terms
+
+
+def checks_of(client: Client, data: str) -> dict[str, Any]:
+    answer = client.post("/preflight", json={"terms": terms_for(client, data)})
+    assert answer.status_code == 200, answer.text
+    return {check["name"]: check for check in answer.json()["checks"]}
+
+
+def test_data_that_is_out_of_reach_is_not_rehearsed(played: Yard, tmp_path: Path) -> None:
+    nowhere = cast(Confinement, Refusing())
+    with dapp_for(settings_for(played, tmp_path), confinement=nowhere) as client:
+        checks = checks_of(client, str(_UNKNOWN))
+
+    assert checks["content"]["status"] == "failed"
+    assert checks["rehearsal"]["status"] == "skipped"
+
+
+def test_no_more_is_fetched_for_a_rehearsal_than_is_looked_at(played: Yard, tmp_path: Path) -> None:
+    nowhere = cast(Confinement, Refusing())
+    settings = settings_for(played, tmp_path, upload_bytes=1000)
+    with dapp_for(settings, confinement=nowhere) as client:
+        example = client.post("/examples/moons").json()["manifest"]
+        data = example["data"]["train"]["path"].removeprefix("ipfs://")
+        checks = checks_of(client, data)
+        preview = client.post("/data/preview", json={"cid": data})
+
+    assert checks["content"]["status"] == "ok"
+    assert checks["rehearsal"]["status"] == "warning"
+    assert "over the 1,000 that are allowed" in checks["rehearsal"]["message"]
+    assert (preview.status_code, preview.json()["error"]["code"]) == (413, "too_large")
+
+
 def test_the_line_before_the_engine_is_short() -> None:
     turns = Turns(1, patience_s=30.0)
     inside, go = threading.Event(), threading.Event()
@@ -237,6 +412,24 @@ def test_a_server_whose_chain_is_away_is_not_ready(played: Yard, tmp_path: Path)
         assert client.get(f"{root(client)}/healthz").status_code == 200
 
 
+def test_a_market_that_is_paid_in_a_token_is_refused(yard: Yard, tmp_path: Path) -> None:
+    live = yard.live
+    disputes = live._create("MarketDisputes")
+    settlement = live._create("MarketSettlement", disputes)
+    # Any contract will do as the token: nobody pays here.
+    params = read_deploy_settings({}).params.as_tuple()
+    market = live._create("TrainingMarket", disputes, live.requester, settlement, params)
+    settings = settings_for(yard, tmp_path, market=market)
+
+    require_own_currency(yard.endpoints(), settings_for(yard, tmp_path))
+    with pytest.raises(SettingsError, match=f"paid in the token {disputes}"):
+        require_own_currency(yard.endpoints(), settings)
+    # Also one whose chain was away when it began.
+    with with_routes(settings) as client:
+        wait_for(lambda: "token" in client.get(f"{root(client)}/readyz").text, "the reason")
+        assert client.json("/tasks")["items"] == []
+
+
 def test_a_failure_has_its_headers_and_its_number(played: Yard, tmp_path: Path) -> None:
     def fail(request: Request) -> Response:
         raise RuntimeError("nobody thought of that")
@@ -273,6 +466,24 @@ def test_all_lines_of_proxies_are_one_list() -> None:
 
     assert client_of(scope, 1) == "1.2.3.4"
     assert client_of(scope, 2) == "6.6.6.6"
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::7", "2001:db8:1:3::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_network_of_ipv6_is_one_client(address: str, client: str) -> None:
+    assert client_of({"client": (address, 1), "headers": []}, 0) == client
+    line = [(b"x-forwarded-for", address.encode())]
+    assert client_of({"client": ("10.0.0.1", 1), "headers": line}, 1) == client
 
 
 def test_a_server_that_others_reach_has_a_name() -> None:

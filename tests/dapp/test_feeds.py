@@ -109,6 +109,7 @@ def test_what_a_worker_tells_is_shown(feed: Feed) -> None:
         "sequence": feed.sequence,
         "points": 2,
         "lines": 1,
+        "dropped": 0,
     }
 
     view = feed.client.json(f"/tasks/{feed.task}/metrics")
@@ -198,11 +199,18 @@ def test_pages_of_lines_go_both_ways(feed: Feed) -> None:
 
 
 def test_a_run_has_so_many_numbers_and_no_more(feed: Feed) -> None:
+    kept = []
     for batch in range(4):
         names = {f"metric_{batch}_{n}": float(n) for n in range(32)}
-        assert feed.post(feed.batch(points=[_point(batch, **names)])).status_code == 200
+        told = feed.post(feed.batch(points=[_point(batch, **names)])).json()
+        kept.append((told["points"], told["dropped"]))
+    # Who tells is told what was left out; a point of which nothing is left is none.
+    assert kept == [(1, 0), (1, 0), (0, 32), (0, 32)]
     # What is known goes on, whatever else is told.
-    assert feed.post(feed.batch(points=[_point(9, metric_0_0=9.0, new=1.0)])).status_code == 200
+    known = feed.post(feed.batch(points=[_point(9, metric_0_0=9.0, new=1.0)])).json()
+    assert (known["points"], known["dropped"]) == (1, 1)
+    with feed.client.app.state.services.database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(PointRow)) == 3
 
     series = feed.client.json(f"/tasks/{feed.task}/metrics")["series"]
     assert len(series) == MOST_NAMES
@@ -233,6 +241,8 @@ class Listener(threading.Thread):
         self._address = str(feed.client.base_url)
         self._topics, self._after = topics, after
         self._response: httpx.Response | None = None
+        # The last number that was said, with an event or before the first one.
+        self.place: str | None = None
         self.start()
         wait_for(lambda: self._response is not None, "the stream")
 
@@ -256,6 +266,8 @@ class Listener(threading.Thread):
                             self.events.append(event)
                         event = {}
                     name, _, value = line.partition(": ")
+                    if name == "id":
+                        self.place = value
                     if name in ("id", "event", "data"):
                         event[name] = json.loads(value) if name == "data" else value
             except (httpx.HTTPError, OSError):
@@ -290,6 +302,20 @@ def test_who_was_away_goes_on_where_it_was(feed: Feed) -> None:
     wait_for(lambda: again.of("logs"), "what was missed")
     assert [one["data"]["points"][0]["step"] for one in again.of("metrics")] == [2]
     assert again.of("reset") == []
+
+
+def test_who_has_heard_nothing_yet_misses_nothing(feed: Feed) -> None:
+    feed.post(feed.batch(points=[_point(1, loss=1.0)]))
+    # Of another task: this one hears nothing, and its line breaks.
+    first = Listener(feed, "task:999")
+    wait_for(lambda: first.place is not None, "the hello")
+    feed.post(feed.batch(points=[_point(2, loss=0.9)]))
+
+    again = Listener(feed, f"task:{feed.task}", after=first.place)
+
+    wait_for(lambda: again.of("metrics"), "what was missed")
+    assert [one["data"]["points"][0]["step"] for one in again.of("metrics")][-1] == 2
+    assert first.events == again.of("reset") == []
 
 
 def test_who_has_heard_of_the_future_begins_anew(feed: Feed) -> None:

@@ -4,13 +4,15 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from dapp.database.models import ManifestRow, StoredRow, TaskRow, UploadRow
+from dapp.database.models import DraftRow, ManifestRow, StoredRow, TaskRow, UploadRow
 from dapp.uploads.quota import keep_for_good, sweep_stored
 from dapp.uploads.resumable import sweep
 from tests.dapp.server import Client, dapp_for, settings_for, wait_for
@@ -230,6 +232,60 @@ def test_no_more_is_kept_than_there_is_room_for(client: Client) -> None:
         session.execute(delete(StoredRow).where(StoredRow.cid == "bafkqaaa"))
 
 
+def test_one_address_does_not_take_all_the_room(
+    played: Yard, make_url: Callable[[], str], tmp_path: Path
+) -> None:
+    def store(data: bytes, who: str) -> httpx.Response:
+        headers = {"X-Forwarded-For": who}
+        return other.post("/content", files={"file": data}, headers=headers)
+
+    def announce(size: int, who: str) -> httpx.Response:
+        headers = {"X-Forwarded-For": who}
+        return other.post("/uploads", json={"name": "a", "size": size}, headers=headers)
+
+    settings = settings_for(
+        played, tmp_path, make_url(), proxies=1, stored_bytes=1000, stored_bytes_per_address=100
+    )
+    with dapp_for(settings) as other:
+        assert store(bytes(60), "192.0.2.1").status_code == 201
+        assert announce(30, "192.0.2.1").status_code == 201
+        for refused in (store(b"1" * 11, "192.0.2.1"), announce(11, "192.0.2.1")):
+            assert (refused.status_code, refused.json()["error"]["code"]) == (507, "share_full")
+            assert "STORED_BYTES_PER_ADDRESS" in refused.json()["error"]["fix"]
+        assert store(b"2" * 90, "192.0.2.2").status_code == 201
+        # Whoever has it stored anew is the one who keeps it.
+        assert store(bytes(60), "192.0.2.3").status_code == 201
+        assert store(b"1" * 70, "192.0.2.1").status_code == 201
+        assert store(b"3" * 41, "192.0.2.3").status_code == 507
+        assert announce(100, "2001:db8::1").status_code == 201
+        assert announce(1, "2001:db8::2").status_code == 507
+
+
+def aged(client: Client, *cids: str) -> None:
+    """As if they had been stored long ago."""
+    with client.app.state.services.database.writing() as session:
+        old = update(StoredRow).where(StoredRow.cid.in_(cids), StoredRow.stored_at < 2**60)
+        session.execute(old.values(stored_at=1))
+
+
+@contextmanager
+def named_by(client: Client, cid: str, ended_at: int | None) -> Iterator[None]:
+    """Inside the block a task names it that came to its end then, or has not yet."""
+    database = client.app.state.services.database
+    with database.writing() as session:
+        task = session.scalars(select(TaskRow).limit(1)).one()
+        others = update(TaskRow).where(TaskRow.manifest == task.manifest)
+        before, digest = task.ended_at, task.manifest
+        session.execute(others.values(ended_at=ended_at))
+        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
+        document = f'"ipfs://{cid}"'
+        session.add(ManifestRow(digest=digest, document=document, summary="{}", tried_at=0))
+    yield
+    with database.writing() as session:
+        session.execute(update(TaskRow).where(TaskRow.manifest == digest).values(ended_at=before))
+        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
+
+
 def test_what_no_task_names_is_let_go(client: Client) -> None:
     services = client.app.state.services
     cids = [add(client, (name, name.encode())).json()["cid"] for name in ("lost", "named", "ours")]
@@ -238,24 +294,70 @@ def test_what_no_task_names_is_let_go(client: Client) -> None:
     # The same bytes from a stranger once more, which changes nothing.
     assert add(client, ("ours", b"ours")).status_code == 201
     young = Cid.parse(add(client, ("young", b"young")).json()["cid"])
-    with services.database.writing() as session:
-        digest = session.scalar(select(TaskRow.manifest).limit(1))
-        old = update(StoredRow).where(StoredRow.cid.in_(cids), StoredRow.stored_at < 2**60)
-        session.execute(old.values(stored_at=1))
-        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
-        session.add(
-            ManifestRow(digest=digest, document=f'"ipfs://{named}"', summary="{}", tried_at=0)
-        )
+    aged(client, *cids)
 
+    with named_by(client, str(named), None):
+        assert sweep_stored(services) == 1
+
+        assert not services.content.store.has(lost)
+        for cid in (named, ours, young):
+            assert services.content.store.has(cid)
+            assert cid in services.content.store.pins()
+        assert sweep_stored(services) == 0
+
+
+def test_a_task_that_is_over_keeps_its_data_no_longer_than_others(client: Client) -> None:
+    services, now = client.app.state.services, int(time.time())
+    kept_s = services.settings.stored_for_s
+    cid = add(client, ("data", b"of a task")).json()["cid"]
+    aged(client, cid)
+
+    # It ended, and that is no reason to keep it for as long once more.
+    with named_by(client, cid, now - kept_s + 600):
+        assert sweep_stored(services) == 0
+        with services.database.reading() as session:
+            row = session.get(StoredRow, cid)
+            assert row is not None
+            assert row.stored_at == now - kept_s + 600
+    aged(client, cid)
+    with named_by(client, cid, now - kept_s):
+        assert sweep_stored(services) == 1
+
+    assert not services.content.store.has(Cid.parse(cid))
+
+
+def test_a_draft_that_was_saved_keeps_its_data(client: Client) -> None:
+    services, now = client.app.state.services, int(time.time())
+    cid = add(client, ("data", b"of a draft")).json()["cid"]
+    aged(client, cid)
+    with services.database.writing() as session:
+        draft = {"address": "0x" + "11" * 20, "title": "", "created_at": 1, "updated_at": now}
+        session.add(DraftRow(id="a" * 32, document=f'{{"data":"ipfs://{cid}"}}', **draft))
+
+    assert sweep_stored(services) == 0
+    aged(client, cid)
+    with services.database.writing() as session:
+        session.execute(delete(DraftRow).where(DraftRow.id == "a" * 32))
     assert sweep_stored(services) == 1
 
-    assert not services.content.store.has(lost)
-    for cid in (named, ours, young):
-        assert services.content.store.has(cid)
-        assert cid in services.content.store.pins()
-    assert sweep_stored(services) == 0
-    with services.database.writing() as session:
-        session.execute(delete(ManifestRow).where(ManifestRow.digest == digest))
+
+def test_what_is_stored_again_while_it_is_let_go_stays(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = client.app.state.services
+    cid = add(client, ("data", b"once more")).json()["cid"]
+    aged(client, cid)
+    unpin = services.content.unpin
+
+    def after_an_upload(given: Cid) -> None:
+        assert add(client, ("data", b"once more")).json()["cid"] == cid
+        unpin(given)
+
+    monkeypatch.setattr(services.content, "unpin", after_an_upload)
+    sweep_stored(services)
+
+    assert Cid.parse(cid) in services.content.store.pins()
+    assert client.get(f"/content/{cid}/raw").content == b"once more"
 
 
 def test_a_manifest_that_comes_from_many_at_once_is_kept(client: Client) -> None:

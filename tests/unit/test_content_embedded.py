@@ -14,7 +14,7 @@ from trainyard.content.cid import Cid, Codec, HashFunction
 from trainyard.content.content import Content, Progress
 from trainyard.content.dag import Link, encode_node
 from trainyard.content.embedded import EmbeddedStore
-from trainyard.content.errors import StoreError, UnavailableError
+from trainyard.content.errors import LimitExceededError, StoreError, UnavailableError
 from trainyard.content.names import ContentPath
 from trainyard.content.unixfs import Kind, UnixFs
 
@@ -94,6 +94,27 @@ def test_measuring_counts_files_and_blocks(store: EmbeddedStore) -> None:
         len(BLOCKS),
         sum(len(block) for block in BLOCKS.values()),
     )
+
+
+def test_no_more_is_fetched_and_kept_than_is_allowed(store: EmbeddedStore) -> None:
+    """Of a file that says it is empty, and leads to more."""
+    total = sum(len(block) for block in BLOCKS.values())
+    about = UnixFs(Kind.FILE, file_size=0, block_sizes=(0,))
+    top = node(about, Link(FILE.cid, "", 0))
+    there = Shelf(BLOCKS | dict([top]))
+    content, path = Content(store, [there]), ContentPath(top[0])
+    assert content.stat(path).size == 0
+
+    for few in (0, total - 1):
+        with pytest.raises(LimitExceededError, match=f"{few:,} bytes that are allowed"):
+            content.pin(path, most_bytes=few)
+        with pytest.raises(LimitExceededError, match=f"{few:,} bytes that are allowed"):
+            content.measure(path, most_bytes=few)
+    assert not store.pins()
+    enough = total + len(top[1])
+    assert content.pin(path, most_bytes=enough) == top[0]
+    assert store.pins() == {top[0]}
+    assert content.measure(path, most_bytes=enough).physical_bytes == enough
 
 
 def test_adding_again_what_went_bad_puts_it_right(store: EmbeddedStore) -> None:

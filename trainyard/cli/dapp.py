@@ -56,8 +56,11 @@ def serve(
             # web3 loads a part of its own that is deprecated: nothing that we could change.
             warnings.simplefilter("ignore", DeprecationWarning)
             from dapp.app import create_app
-        from dapp.serving import listen, serve, set_up_logs
+        from dapp.errors import SettingsError
+        from dapp.serving import listen, require_own_currency, serve, set_up_logs
         from dapp.settings import read_settings
+        from trainyard.chain.endpoints import Endpoints
+        from trainyard.protocol.errors import TrainyardError
 
         given: dict[str, Any] = {
             "endpoints": tuple(endpoint) if endpoint else None,
@@ -71,6 +74,15 @@ def serve(
         set_up_logs(as_json=settings.log_json)
         output = Output(as_json)
         confinement = _confinement(output)
+        try:
+            require_own_currency(
+                Endpoints(settings.endpoints, chain_id=settings.chain_id), settings
+            )
+        except SettingsError:
+            raise
+        except TrainyardError:
+            # The chain is away, or another one: the index says so, and asks again.
+            pass
         listener = listen(settings)
         app = create_app(settings, confinement=confinement)
         address = f"http://{settings.host}:{listener.getsockname()[1]}"

@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +16,7 @@ from trainyard.content.cid import Cid
 from trainyard.content.errors import (
     InvalidPathError,
     IsADirectoryContentError,
+    LimitExceededError,
     StoreError,
     UnavailableError,
 )
@@ -186,27 +187,42 @@ class Content:
         tally = _Tally(progress, None, self._fetcher)
         return check_blocks(self._fetcher, root, keep=kept, advance=tally.advance)
 
-    def measure(self, path: ContentPath) -> Measured:
-        """Count what stands under `path`: logical bytes of its files, physical of its blocks."""
+    def measure(self, path: ContentPath, *, most_bytes: int | None = None) -> Measured:
+        """Count what stands under `path`: logical bytes of its files, physical of its blocks.
+
+        LimitExceededError as soon as the blocks have more than `most_bytes`.
+        """
         root = self.stat(path).cid
         files = logical = blocks = physical = 0
         with self._feed(root, whole=True) as feed:
             for _, block, _ in Walk(feed, self.limits).blocks(root):
                 blocks += 1
                 physical += len(block)
+                _require_at_most(most_bytes, physical, root)
         for item in self._walk().tree(root):
             if item.entry.kind is EntryKind.FILE:
                 files += 1
                 logical += item.entry.size
         return Measured(files, logical, blocks, physical)
 
-    def pin(self, path: ContentPath, *, progress: Report | None = None) -> Cid:
-        """Fetch what is missing into our store, and keep all of it."""
+    def pin(
+        self,
+        path: ContentPath,
+        *,
+        most_bytes: int | None = None,
+        progress: Report | None = None,
+    ) -> Cid:
+        """Fetch what is missing into our store, and keep all of it.
+
+        LimitExceededError as soon as its blocks have more than `most_bytes`; nothing is kept then.
+        """
         root = self.stat(path).cid
-        try:
-            self.store.pin(root)
-        except (UnavailableError, StoreError):
-            self._fetch_and_pin(root, progress)
+        if most_bytes is None:
+            with suppress(UnavailableError, StoreError):
+                self.store.pin(root)
+                return root
+        # A node would fetch by itself all that there is: what is bounded is counted here.
+        self._fetch_and_pin(root, most_bytes, progress)
         return root
 
     def unpin(self, cid: Cid) -> None:
@@ -215,7 +231,7 @@ class Content:
     def gc(self) -> Usage:
         return self.store.collect()
 
-    def _fetch_and_pin(self, root: Cid, progress: Report | None) -> None:
+    def _fetch_and_pin(self, root: Cid, most_bytes: int | None, progress: Report | None) -> None:
         """What came is flushed now and then, so an interrupted fetch goes on where it was.
 
         One batch from the first block to the pin, so that no collection comes between.
@@ -225,8 +241,10 @@ class Content:
             self.store.batch() as batch,
             self._feed(root, whole=not self._is_here(root)) as feed,
         ):
-            size = 0
+            size = taken = 0
             for cid, block, source in Walk(feed, self.limits).blocks(root):
+                taken += len(block)
+                _require_at_most(most_bytes, taken, root)
                 batch.put(cid, block)
                 tally.advance(len(block), source)
                 size += len(block)
@@ -313,6 +331,12 @@ class _Tally:
         if self._report is not None:
             last = self._fetcher.asked_last() if self._fetcher is not None else ()
             self._report(Progress(self._done, self._total, source, last))
+
+
+def _require_at_most(most_bytes: int | None, taken: int, root: Cid) -> None:
+    if most_bytes is not None and taken > most_bytes:
+        # A file's own word is not enough: its tree may lead to more than it says.
+        raise LimitExceededError(f"{root} has more than the {most_bytes:,} bytes that are allowed")
 
 
 def _begun(target: Path, cid: Cid) -> bool:

@@ -31,18 +31,22 @@ def rehearse(
 
     What is fetched for that lies in a folder of its own in `scratch`, and goes away again.
     """
-    short = shortened(manifest)
     with tempfile.TemporaryDirectory(prefix="trainyard-rehearsal-", dir=scratch) as name:
         folder = Path(name).resolve()
-        files = fetch_files(short, content, folder / "data")
-        run = folder / "run"
-        run.mkdir()
-        path = folder / "manifest.json"
-        path.write_bytes(short.canonical)
-        job = absolute(
-            Job(manifest=path, folder=run, train=files.train, initial_state=files.initial_state)
-        )
-        return _run(job, folder, confinement)
+        return run_prepared(prepare(manifest, content, folder), folder, confinement)
+
+
+def prepare(manifest: Manifest, content: Content, folder: Path) -> Job:
+    """A rehearsal in `folder`, with all that it reads fetched there."""
+    short = shortened(manifest)
+    files = fetch_files(short, content, folder / "data")
+    run = folder / "run"
+    run.mkdir()
+    path = folder / "manifest.json"
+    path.write_bytes(short.canonical)
+    return absolute(
+        Job(manifest=path, folder=run, train=files.train, initial_state=files.initial_state)
+    )
 
 
 def shortened(manifest: Manifest) -> Manifest:
@@ -70,7 +74,8 @@ def shortened(manifest: Manifest) -> Manifest:
     return Manifest.of(document)
 
 
-def _run(job: Job, folder: Path, confinement: Confinement) -> Rehearsal:
+def run_prepared(job: Job, folder: Path, confinement: Confinement) -> Rehearsal:
+    """What `prepare` has made ready in `folder`, in the sandbox."""
     path = folder / "job.json"
     path.write_text(job.model_dump_json())
     times: list[float] = []

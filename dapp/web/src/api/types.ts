@@ -213,10 +213,12 @@ export interface FaucetRequest {
   address: Address;
 }
 
+/** What of a batch is kept. */
 export interface FeedAck {
   sequence: number;
   points: number;
   lines: number;
+  dropped: number;
 }
 
 /** What a worker posts of its run. */
