@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -21,6 +21,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tests.quiet_web3  # noqa: F401
 import trainyard
@@ -571,6 +572,24 @@ def test_what_nobody_could_predict_is_refused_before_money_moves(
     assert world.nonce() == before
 
 
+class Batches:
+    """A generator of batches with a length, as Keras has them."""
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self._x, self._y = x, y
+
+    def __len__(self) -> int:
+        return -(-len(self._x) // BATCH)
+
+    def __getitem__(self, number: int) -> tuple[Any, Any]:
+        part = slice(number * BATCH, (number + 1) * BATCH)
+        return self._x[part], self._y[part]
+
+
+def dataset(x: Any, y: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH)
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A mode and a way to verify, with what `trainyard verify` then looks at."""
@@ -580,12 +599,20 @@ class Way:
     verify: str
     slots: int
     checks: tuple[str, ...]
+    # In which form the records are given; each is a list of what `fit` takes before its wishes.
+    given: Callable[[Any, Any], list[Any]] = lambda x, y: [x, y]
 
 
 _ALWAYS = ("signature", "chain", "transactions")
 WAYS = {
-    "sync": Way("sync", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
-    "rounds": Way("rounds", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
+    "sync": Way(
+        *("sync", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
+        given=lambda x, y: [dataset(x, y)],
+    ),
+    "rounds": Way(
+        *("rounds", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
+        given=lambda x, y: [Batches(x, y)],
+    ),
     "async": Way("async", 2, "score:0.3", 2, (*_ALWAYS, "trace", "scores", "replay")),
     "replicate": Way("single", 1, "replicate:3", 3, (*_ALWAYS, "trace", "copies", "replay")),
 }
@@ -601,14 +628,13 @@ WAYS = {
 def test_fit_trains_in_every_mode_and_by_every_way_to_verify(
     world: World, tmp_path: Path, name: str
 ) -> None:
-    way, model, heard, (x, y) = WAYS[name], small_model(), Heard(), points(1)
+    way, model, heard = WAYS[name], small_model(), Heard()
     unseen, market = points(2, 64), world.market
     credit = market.client.account(market.account.address).credit
 
     history = trainyard.fit(
         model,
-        x,
-        y,
+        *way.given(*points(1)),
         market=market,
         validation_data=unseen,
         epochs=EPOCHS,
@@ -621,6 +647,7 @@ def test_fit_trains_in_every_mode_and_by_every_way_to_verify(
         callbacks=[heard],
     )
 
+    assert manifest_of(market, history.task).data.train.records == RECORDS
     # The weights are those of the verified run.
     task = market.read().book.tasks[history.task]
     claim = claim_of(history.task, task)

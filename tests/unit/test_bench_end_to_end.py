@@ -417,7 +417,11 @@ def test_what_a_tree_has_lost_stays_in_its_account() -> None:
 
 
 def test_a_tree_that_adopts_has_the_time_of_its_orphans() -> None:
-    told = f"{_ORPHAN}\ntime.sleep(2)\nprint(flush=True)\nsys.stdin.read()"
+    # The pipe ends when the orphan does, however long it waits for a core.
+    told = (
+        f"import os\nheard, kept = os.pipe()\n{_ORPHAN}\nos.close(kept)\nos.read(heard, 1)\n"
+        "print(flush=True)\nsys.stdin.read()"
+    )
     with subprocess.Popen(
         adopting([sys.executable, "-c", told]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
