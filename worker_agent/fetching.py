@@ -100,6 +100,8 @@ def _check_terms(job: FetchJob, manifest: Manifest) -> None:
         raise RunError(f"it is for {training.workers} workers, and the task has {job.slots} slots")
     if job.is_audited and training.mode == "async":
         raise RunError("async cannot be audited: post it with the policy Score")
+    if training.mode == "rounds" and training.workers == 1:
+        raise RunError("rounds of one worker have nothing to merge: post it in mode single")
     if job.is_scored and not is_scored(manifest):
         raise RunError("only async is scored: post it with the policy Audit or Replicate")
 

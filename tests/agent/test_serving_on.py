@@ -42,7 +42,7 @@ def somebody(folder: Path, *sources: str) -> Iterator[Content]:
         content.close()
 
 
-def posted(content: Content) -> Manifest:
+def posted(content: Content, **training: Any) -> Manifest:
     """What a requester has, with more in the data's folder than the task reads."""
     numbers = np.random.default_rng(1)
     arrays = {
@@ -76,6 +76,7 @@ def posted(content: Content) -> Manifest:
                 "seed": 3,
                 "optimizer": {"type": "Adam", "learning_rate": 0.001},
                 "loss": {"type": "SparseCategoricalCrossentropy", "from_logits": True},
+                **training,
             },
         }
     )
@@ -123,6 +124,20 @@ def test_task_is_estimated_by_the_cores_that_the_operator_lets_it_use(
         hours.append(Shelf(home.task(1)).read(FETCHED)["hours"])
 
     assert hours[1] == pytest.approx(4 * hours[0])
+
+
+def test_rounds_of_one_worker_are_passed_over(tmp_path: Path) -> None:
+    """It would wait for somebody to merge with, until it loses its stake."""
+    home, shelf = machine(tmp_path / "home"), Shelf(tmp_path / "home" / "tasks" / "1")
+    alone: dict[str, Any] = {"mode": "rounds", "workers": 1, "steps_per_segment": 2}
+    with somebody(home.content_store) as content:
+        job = job_of(home, posted(content, **alone, rounds={"local_steps": 2}))
+        fetch(job, home, shelf, content, keep=True)
+
+    assert shelf.progress().refused == (
+        "its manifest cannot be used: rounds of one worker have nothing to merge: post it in mode "
+        "single"
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -103,6 +103,12 @@ def test_too_many_slots_are_refused() -> None:
         terms(Wish(policy=Policy.REPLICATE, slots=33))
 
 
+def test_rounds_of_one_worker_are_refused() -> None:
+    """It would wait for somebody to merge with."""
+    with pytest.raises(OfferError, match="use mode 'single', or more"):
+        terms(Wish(), mode="rounds", workers=1, steps_per_segment=2, rounds={"local_steps": 2})
+
+
 def test_the_fee_is_one_that_bonds_cover() -> None:
     found = terms(Wish(reward=100 * ETHER))
 

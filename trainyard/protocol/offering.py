@@ -132,6 +132,8 @@ def terms_for(
     windows: Mapping[str, int] = WINDOWS,
 ) -> Terms:
     """Terms that can be posted as they are."""
+    if manifest.training.mode == "rounds" and manifest.training.workers == 1:
+        raise OfferError("rounds of one worker have nothing to merge; use mode 'single', or more")
     policy = wish.policy
     if policy is None:
         policy = Policy.SCORE if manifest.training.mode == "async" else Policy.AUDIT
