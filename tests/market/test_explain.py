@@ -108,6 +108,7 @@ def test_a_task_is_explained_from_its_post_to_its_verdict(arena: Arena) -> None:
 
 def test_a_task_that_is_not_there_and_content_that_is_not_served_are_said(arena: Arena) -> None:
     options = places(arena)["said"]
+    number = arena.post(arena.person(), audits=0)
     count = len(arena.book().tasks)
 
     missing = run(count + 1, *options)
@@ -117,7 +118,7 @@ def test_a_task_that_is_not_there_and_content_that_is_not_served_are_said(arena:
     )
 
     elsewhere = [*options[:-1], "http://127.0.0.1:9"]
-    document, text = explained(1, *elsewhere)
+    document, text = explained(number, *elsewhere)
     assert "the manifest cannot be read" in document["content"]["error"]
     assert "the manifest cannot be read" in text
     assert "What happened" in text
