@@ -83,6 +83,8 @@ _ON_MARKET: dict[str, dict[str, Any]] = {
     REPLICATE: {"threads": _CORES, "verify": f"replicate:{_COPIES}"},
 }
 _REPEATED = (SINGLE, COARSE)
+# Of the quick form. A job so short does not tell how audits grow, and starting takes most of it.
+_LEFT_OUT = (SYNC, COARSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ class Bench:
         return Measured(row, Trial(weights_file(job), net.goal, Moments.of(job)))
 
     def _on_market(self) -> list[Measured]:
-        ways = [way for way in _ON_MARKET if not (self._quick and way == SYNC)]
+        ways = [way for way in _ON_MARKET if not (self._quick and way in _LEFT_OUT)]
         trainers = _QUICK_COPIES if self._quick else _COPIES
         found: list[Measured] = []
         try:
