@@ -101,7 +101,6 @@ class Bench:
     def __init__(self, folder: Path, nets: Sequence[Net], *, quick: bool) -> None:
         self._folder, self._nets, self._quick = folder, nets, quick
         self._power = find_power()
-
         self.failures: list[Failure] = []
 
     def rows(self) -> list[Row]:

@@ -453,6 +453,8 @@ def test_honest_runs_may_end_at_different_steps(
         (ended(7, 2, math.nan, 0), ended(10, 0, math.nan, 0), {"steps": 10}),
         (ended(7, 1, math.nan, 0), ended(8, 2, math.nan, 0), {"steps": 10}),
         (ended(60, 1, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        (ended(101, 2, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
+        (ended(-1, 2, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
         # Whoever goes on has taken all steps, and has numbers.
         (ended(60, 0, math.nan, 0), ended(58, 2, math.nan, 0), {"steps": 100}),
         (

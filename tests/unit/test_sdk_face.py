@@ -1,7 +1,6 @@
 """The public face: what `import trainyard` costs, and what it offers."""
 
 import inspect
-import re
 import subprocess
 import sys
 
@@ -10,33 +9,19 @@ import pytest
 import trainyard
 
 _LOADED = """
-import sys, trainyard
-heavy = ("tensorflow", "keras", "web3", "numpy", "pydantic", "rich", "eth_account")
-print([name for name in heavy if name in sys.modules])
+import sys
+before = set(sys.modules)
+import trainyard
+after = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(after - sys.stdlib_module_names))
 """
 
 
-def test_import_loads_nothing_heavy() -> None:
+def test_import_loads_nothing_but_the_standard_library() -> None:
+    """So that it takes no time: all else comes when it is used."""
     done = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True)
 
-    assert done.stdout.strip() == "[]", done.stderr
-
-
-def _import_s() -> float:
-    """What an interpreter says of the import, with all that it loads, and without its own start."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import trainyard"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    [told] = re.findall(r"\| +(\d+) \| trainyard$", done.stderr, re.MULTILINE)
-    return int(told) / 1e6
-
-
-def test_import_takes_less_than_three_tenths_of_a_second() -> None:
-    # The best of some, since others may keep the machine busy.
-    assert min(_import_s() for _ in range(5)) < 0.3
+    assert done.stdout.strip() == "['trainyard']", done.stderr
 
 
 def test_all_public_names_are_there() -> None:

@@ -46,6 +46,11 @@ def moving_names(globe: State, still: Collection[str] = ()) -> list[str]:
     ]
 
 
+def shared_names(globe: State) -> set[str]:
+    """The weights that all workers have from the global state: nobody keeps them of a round."""
+    return {*trained_names(globe), *moving_names(globe)}
+
+
 def make_delta(
     globe: State,
     weights: Mapping[str, Tensor],

@@ -3,7 +3,7 @@
 import math
 
 from trainyard.engine.counting import Counters, Stop
-from trainyard.engine.deltas import is_finite, moving_names, read_delta, trained_names
+from trainyard.engine.deltas import is_finite, read_delta, shared_names
 from trainyard.engine.errors import StateError
 from trainyard.engine.exchange import Decision, Exchange, Offer
 from trainyard.engine.journal import Measured
@@ -98,11 +98,11 @@ class Examiner:
 
     def _check_kept(self, leaf: State, globe: State, slot: int) -> None:
         """Everybody fetches a leaf, so it has no more than what a worker keeps of a round."""
-        sent = {*trained_names(globe), *moving_names(globe)}
+        shared = shared_names(globe)
         for name, tensor in leaf.tensors.items():
             if name in COUNTED or (self._plan.goes_on and name.startswith(OPTIMIZER)):
                 continue
-            like = globe.tensors.get(name) if name not in sent else None
+            like = globe.tensors.get(name) if name not in shared else None
             if like is None or (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
                 raise StateError(
                     f"the state that worker {slot} offers has {name}, which nobody keeps of a round"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainyard.engine.counting import Counters, Stop
-from trainyard.engine.deltas import is_finite, make_delta, moving_names, read_delta, trained_names
+from trainyard.engine.deltas import is_finite, make_delta, read_delta, shared_names
 from trainyard.engine.errors import StateError
 from trainyard.engine.figures import Figures, Sums
 from trainyard.engine.leaves import Absence, absence_of, absent, absent_in, kept
@@ -165,12 +165,11 @@ class RoundsTraining(Training):
             still = self.manifest.model.still
             delta = make_delta(globe, variables, compression, still)
             if is_finite(delta.tensors) and is_finite(read_delta(globe, delta, compression, still)):
-                # What stands still is in the global state, and neither sent nor kept.
-                sent = {*trained_names(globe), *moving_names(globe)}
+                shared = shared_names(globe)
                 own = {
                     name: one
                     for name, one in variables.items()
-                    if name not in sent and (self.plan.goes_on or not name.startswith(OPTIMIZER))
+                    if name not in shared and (self.plan.goes_on or not name.startswith(OPTIMIZER))
                 }
                 return kept(own, Counters(step=last), delta), delta, None
         return absent_in(self.plan, segment, Absence.DIVERGED), None, Absence.DIVERGED

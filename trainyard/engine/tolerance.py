@@ -216,18 +216,21 @@ def _may_end_elsewhere(start: State, claimed: State, found: State, terms: Terms)
         before, one, other = (Counters.of(state) for state in (start, claimed, found))
     except StateError:
         return False
-    if before.stop is not Stop.NO or (one.step, one.stop, one.waited) == (
-        *(other.step, other.stop, other.waited),
-    ):
+    if before.stop is not Stop.NO or _end(one) == _end(other):
         return False
-    if one.stop is Stop.NO and one.step != before.step + terms.steps:
-        # Who goes on has taken all steps.
+    taken = one.step - before.step
+    if not 0 <= taken <= terms.steps or (one.stop is Stop.NO and taken != terms.steps):
+        # Nobody takes more than there are, and who goes on has taken all.
         return False
     if one.stop is Stop.EARLY and not terms.stops_early:
         return False
     is_long = terms.steps > LONGEST_SEGMENT
     diverged = other.stop is Stop.DIVERGED or (is_long and one.stop is Stop.DIVERGED)
     return diverged or (terms.stops_early and one.stop is not Stop.DIVERGED)
+
+
+def _end(one: Counters) -> tuple[int, Stop, int]:
+    return one.step, one.stop, one.waited
 
 
 def _is_proven(apart: Deviation, claimed: State, terms: Terms, may_end_elsewhere: bool) -> bool:

@@ -1,10 +1,10 @@
 """`fit` and `attach`: a model trained on the market, and its verified weights back in place."""
 
-import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypedDict
 
 from trainyard.engine.counting import Counters
@@ -153,6 +153,21 @@ def _require_same(manifest: Manifest, model: Any) -> None:
         )
 
 
+@contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """Whatever goes wrong inside says which task has money locked: only we know."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise DetachedError(number) from None
+    except (DetachedError, TaskFailedError):
+        # They name the task themselves.
+        raise
+    except Exception as error:
+        error.add_note(f"task {number} is posted: trainyard.attach({number}) comes back to it")
+        raise
+
+
 def _follow(
     market: Market,
     number: int,
@@ -161,38 +176,17 @@ def _follow(
     wishes: Wishes,
     verbose: Verbose,
 ) -> History:
-    try:
-        return _trained(market, number, manifest, model, wishes, verbose)
-    except KeyboardInterrupt:
-        raise DetachedError(number) from None
-    except (DetachedError, TaskFailedError):
-        # They name the task themselves.
-        raise
-    except Exception as error:
-        # Of whatever kind it is: money is locked, and only we know for what.
-        error.add_note(f"task {number} is posted: trainyard.attach({number}) comes back to it")
-        raise
+    with ExitStack() as parts:
+        parts.enter_context(_naming(number))
+        from trainyard.engine.program import build_model
 
-
-def _trained(
-    market: Market,
-    number: int,
-    manifest: Manifest,
-    model: Any,
-    wishes: Wishes,
-    verbose: Verbose,
-) -> History:
-    from trainyard.engine.program import build_model
-
-    plan = manifest.plan
-    target = model if model is not None else build_model(manifest.model, manifest.training.seed)
-    epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
-    history = History(number)
-    with (
-        closing(Following(market, number)) as following,
-        shown(f"task {number}", plan.steps, verbose) as show,
-        tempfile.TemporaryDirectory(prefix="trainyard-result-") as folder,
-    ):
+        plan = manifest.plan
+        target = model if model is not None else build_model(manifest.model, manifest.training.seed)
+        epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
+        history = History(number)
+        following = parts.enter_context(closing(Following(market, number)))
+        show = parts.enter_context(shown(f"task {number}", plan.steps, verbose))
+        folder = parts.enter_context(TemporaryDirectory(prefix="trainyard-result-"))
         calls = Calls(target, wishes.get("callbacks", ()), history, epochs, show)
         for sight in following.sights():
             for line in sight.sentences:
