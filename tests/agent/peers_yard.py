@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -17,6 +18,7 @@ from worker_agent.peers.plane import PeerPlane
 
 MARKET = Market(1337, "0x1111111111111111111111111111111111111111")
 TASK = 7
+Answer: TypeAlias = bytes | Path | Exception
 
 
 def wallet(name: str) -> LocalAccount:
@@ -38,14 +40,17 @@ def card_of(identity: Identity, account: LocalAccount, *endpoints: str) -> PeerC
 
 @dataclass
 class Peer:
-    """One worker: what it is asked is kept, and answered with what lies in `answers`."""
+    """One worker: what it is asked is kept, and answered with what lies in `answers`.
+
+    An answer may depend on the body of what was asked.
+    """
 
     slot: int
     folder: Path
     account: LocalAccount
     identity: Identity
     asked: list[tuple[int, str, bytes]]
-    answers: dict[str, bytes | Path | Exception]
+    answers: dict[str, Answer | Callable[[bytes], Answer]]
     plane: PeerPlane
 
     @property
@@ -64,11 +69,12 @@ async def peer(
     account = wallet(name or f"worker {slot}")
     identity = own_identity(folder, account.address)
     asked: list[tuple[int, str, bytes]] = []
-    answers: dict[str, bytes | Path | Exception] = {}
+    answers: dict[str, Answer | Callable[[bytes], Answer]] = {}
 
     async def answer(by: int, kind: str, body: bytes) -> bytes | Path:
         asked.append((by, kind, body))
-        given = answers[kind]
+        found = answers[kind]
+        given = found(body) if callable(found) else found
         if isinstance(given, Exception):
             raise given
         return given
