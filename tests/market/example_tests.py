@@ -20,7 +20,7 @@ from trainyard.protocol.market import TaskState
 from worker_agent.deciding.membership import NEVER_WEI
 
 if TYPE_CHECKING:
-    from tests.market.test_sdk import World
+    from tests.market.sdk_world import World
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HOWTO = _ROOT / "docs" / "howto"

@@ -2,149 +2,57 @@
 
 import asyncio
 import json
-import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tests.quiet_web3  # noqa: F401
 import trainyard
 from tests.market.command import COMMAND
-from tests.market.leftovers import leaving_nothing
+from tests.market.sdk_world import (
+    BATCH,
+    EPOCHS,
+    PATIENCE_S,
+    POLL_S,
+    STEPS,
+    Heard,
+    World,
+    fingerprint,
+    points,
+    running_world,
+    small_model,
+)
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.datasets import add_arrays
-from trainyard.devnet.devnet import Devnet
-from trainyard.devnet.options import Options
-from trainyard.devnet.place import default_folder
 from trainyard.engine.claims import open_claimed
 from trainyard.engine.reading_keras import ModelImportError
 from trainyard.engine.state import State
-from trainyard.face import sandbox
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import Policy, TaskState
-from trainyard.protocol.offering import OfferError, Wish
+from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import claim_of
-from trainyard.sdk.connecting import market_of
 from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TooDearError
-from trainyard.sdk.market import Market, PlayKey
 from trainyard.sdk.posting import offer_for, post
 from trainyard.sdk.receipts import Receipt
 from trainyard.sdk.results import manifest_of
 
-AGENTS, RECORDS, BATCH, EPOCHS = 3, 256, 32, 2
-STEPS = RECORDS // BATCH * EPOCHS
-_PATIENCE_S = 300.0
-_POLL_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """A devnet with agents, and its requester's side."""
-
-    net: Devnet
-    folder: Path
-    market: Market
-
-    @property
-    def environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("TRAINYARD_")}
-        # Who has no store of the devnet's has one of its own, which is empty.
-        own = {"config": "XDG_CONFIG_HOME", "store": "TRAINYARD_STORE"}
-        return kept | {name: str(self.folder / place) for place, name in own.items()}
-
-    def nonce(self) -> int:
-        """How many transactions the requester has sent."""
-        who = self.market.owner
-        return int(self.market.endpoints.call("eth_getTransactionCount", who, "latest"), 16)
-
-    def run(
-        self, command: Sequence[str], folder: Path | None = None
-    ) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            command,
-            cwd=folder,
-            env=self.environment,
-            preexec_fn=dying_with_parent(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-        )
-
-    def python(self, code: str, folder: Path | None = None) -> str:
-        """What a process of its own prints, which finds the devnet by itself."""
-        done = self.run([sys.executable, "-c", code], folder)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def command(self, *arguments: object) -> tuple[int, Any]:
-        """The exit code and the one document of a command."""
-        done = self.run([*COMMAND, *map(str, arguments), "--json"])
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
-
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with ExitStack() as parts:
-        folder = Path(parts.enter_context(TemporaryDirectory(prefix="trainyard-sdk-")))
-        patch = parts.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        parts.enter_context(leaving_nothing(folder))
-        options = Options(chain="anvil", agents=AGENTS, dapp=True)
-        # Where it is found by who says nothing of a folder.
-        net = parts.enter_context(Devnet(default_folder(), options))
-        market = parts.enter_context(market_of(net, sandbox))
-        deadline = time.monotonic() + _PATIENCE_S
-        while sum(one.pool_index > 0 for one in market.read().book.workers.values()) < AGENTS:
-            assert time.monotonic() < deadline, "the agents did not register"
-            time.sleep(_POLL_S)
-        yield World(net, folder, market)
-
-
-def small_model() -> Any:
-    """Always with the same weights, so that a second one is the first one's twin."""
-    keras.utils.set_random_seed(7)
-    model = keras.Sequential(
-        [
-            keras.Input((4,), name="point"),
-            keras.layers.Dense(8, activation="relu", name="hidden"),
-            keras.layers.Dropout(0.1, name="drop"),
-            keras.layers.Dense(2, name="out"),
-        ]
-    )
-    model.compile(
-        keras.optimizers.Adam(0.01),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
-    return model
-
-
-def points(seed: int, count: int = RECORDS) -> tuple[Any, Any]:
-    x = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
-    return x, (x.sum(axis=1) > 0).astype(np.int64)
-
-
-def fingerprint(weights: list[Any]) -> str:
-    return sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in weights)).hexdigest()
+    with running_world() as world:
+        yield world
 
 
 class Doubling(keras.layers.Layer):  # type: ignore[misc]
@@ -155,21 +63,6 @@ class Doubling(keras.layers.Layer):  # type: ignore[misc]
 class Failing(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_begin(self, logs: Any = None) -> None:
         raise ZeroDivisionError("a callback of one's own")
-
-
-class Heard(keras.callbacks.Callback):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[str] = []
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        self.calls.append("train begin")
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.calls.append(f"epoch {epoch} end")
-
-    def on_train_end(self, logs: Any = None) -> None:
-        self.calls.append("train end")
 
 
 def test_what_no_manifest_says_is_refused_before_money_moves(world: World) -> None:
@@ -197,7 +90,7 @@ import signal
 # As on a terminal, also where the tests themselves run in the background and ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import sys, keras, trainyard
-from tests.market.test_sdk import BATCH, EPOCHS, fingerprint, points, small_model
+from tests.market.sdk_world import BATCH, EPOCHS, fingerprint, points, small_model
 class Heard(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         print("begun", flush=True)
@@ -241,7 +134,7 @@ def left(world: World) -> int:
     """A task whose requester pressed Ctrl-C while it was trained."""
     with fitting(world, "audit:2") as process:
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=_PATIENCE_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
 
     found = re.search(r"DetachedError: task (\d+) goes on .* trainyard\.attach\((\d+)\)", err)
     assert found, err
@@ -572,190 +465,6 @@ def test_what_nobody_could_predict_is_refused_before_money_moves(
     assert world.nonce() == before
 
 
-class Batches:
-    """A generator of batches with a length, as Keras has them."""
-
-    def __init__(self, x: Any, y: Any) -> None:
-        self._x, self._y = x, y
-
-    def __len__(self) -> int:
-        return -(-len(self._x) // BATCH)
-
-    def __getitem__(self, number: int) -> tuple[Any, Any]:
-        part = slice(number * BATCH, (number + 1) * BATCH)
-        return self._x[part], self._y[part]
-
-
-def dataset(x: Any, y: Any) -> Any:
-    return tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A mode and a way to verify, with what `trainyard verify` then looks at."""
-
-    mode: str
-    workers: int
-    verify: str
-    slots: int
-    checks: tuple[str, ...]
-    # In which form the records are given; each is a list of what `fit` takes before its wishes.
-    given: Callable[[Any, Any], list[Any]] = lambda x, y: [x, y]
-
-
-_ALWAYS = ("signature", "chain", "transactions")
-WAYS = {
-    "sync": Way(
-        *("sync", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
-        given=lambda x, y: [dataset(x, y)],
-    ),
-    "rounds": Way(
-        *("rounds", 2, "audit:1", 2, (*_ALWAYS, "draw", "trace", "audits")),
-        given=lambda x, y: [Batches(x, y)],
-    ),
-    "async": Way("async", 2, "score:0.3", 2, (*_ALWAYS, "trace", "scores", "replay")),
-    "replicate": Way("single", 1, "replicate:3", 3, (*_ALWAYS, "trace", "copies", "replay")),
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("sync", "rounds"),
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("async", "replicate")),
-    ],
-)
-def test_fit_trains_in_every_mode_and_by_every_way_to_verify(
-    world: World, tmp_path: Path, name: str
-) -> None:
-    way, model, heard = WAYS[name], small_model(), Heard()
-    unseen, market = points(2, 64), world.market
-    credit = market.client.account(market.account.address).credit
-
-    history = trainyard.fit(
-        model,
-        *way.given(*points(1)),
-        market=market,
-        validation_data=unseen,
-        epochs=EPOCHS,
-        batch_size=BATCH,
-        steps_per_segment=2,
-        mode=way.mode,
-        workers=way.workers,
-        verify=way.verify,
-        budget="1 ETH",
-        callbacks=[heard],
-    )
-
-    assert manifest_of(market, history.task).data.train.records == RECORDS
-    # The weights are those of the verified run.
-    task = market.read().book.tasks[history.task]
-    claim = claim_of(history.task, task)
-    run = open_claimed(market.content, task.terms.manifest, claim, tmp_path)
-    state = State.load(run.published.state(run.last))
-    np.testing.assert_array_equal(
-        model.get_layer("hidden").kernel, state.tensors["weights/hidden/kernel"]
-    )
-    assert fingerprint(model.get_weights()) != fingerprint(small_model().get_weights())
-    assert history.receipt.state == f"0x{state.hash.hex()}"
-    # Epochs are there with their figures, and were told while they went on.
-    assert history.epoch == list(range(EPOCHS))
-    assert {len(one) for one in history.history.values()} == {EPOCHS}
-    tried = model.evaluate(*unseen, verbose=0, return_dict=True)
-    assert history.history["val_accuracy"][-1] == pytest.approx(tried["accuracy"])
-    assert heard.calls == ["train begin", "epoch 0 end", "epoch 1 end", "train end"]
-    # Everybody has what was promised, and nothing is left of the escrow.
-    terms, paid = task.terms, history.receipt.credited_wei
-    workers = set(history.receipt.workers)
-    assert len(workers) == terms.slots == way.slots
-    assert {int(paid[str(one)]) for one in workers} == {terms.reward + terms.stake}
-    members = {one.member for one in history.receipt.audits}
-    assert {int(paid[one]) for one in members} <= {terms.audit_fee}
-    unspent = terms.audit_fee * (terms.audits - len(members))
-    gained = market.client.account(market.account.address).credit - credit
-    # What was credited before is spent first.
-    spent = min(credit, terms.escrow)
-    assert (gained + spent, int(paid.get(market.account.address, 0))) == (unspent, unspent)
-    # Who has only the receipt finds the same.
-    history.receipt.save(tmp_path / "receipt.json")
-    replay = ("--replay", 2) if "replay" in way.checks else ()
-    code, found = world.command("verify", tmp_path / "receipt.json", *replay)
-    assert (code, tuple(one["name"] for one in found["checks"])) == (0, way.checks), found
-    # Without the page what workers told is computed from the states that the trace names.
-    with replaced(market, page=None) as unseeing:
-        alone = trainyard.attach(history.task, market=unseeing, verbose=0).history
-    told = history.history
-    assert alone.keys() == {"val_loss", "val_accuracy"}
-    for figure in alone:
-        assert alone[figure] == pytest.approx(told[figure], rel=1e-4)
-
-
-def replaced(market: Market, **place: Any) -> Market:
-    """The same market by another place, for its requester."""
-    return Market(replace(market.place, **place), PlayKey(market.account), sandbox)
-
-
-def test_people_that_are_too_few_are_told_before_money_moves(world: World) -> None:
-    before, (x, y) = world.nonce(), points(1)
-
-    with pytest.raises(OfferError, match=r"2 workers and 2 auditors are needed.*'audit:1'"):
-        trainyard.fit(small_model(), x, y, market=world.market, workers=2)
-
-    assert world.nonce() == before
-
-
-_SCRIPT = """
-import keras
-import numpy as np
-
-x = np.random.default_rng(1).normal(size=(64, 4)).astype(np.float32)
-data = {"x": x, "y": x.sum(axis=1) > 0, "validation_data": (x[:16], x[:16].sum(axis=1) > 0)}
-model = keras.Sequential([keras.Input((4,), name="point"), keras.layers.Dense(2, name="out")])
-model.compile(
-    "adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
-)
-print("garbage")
-"""
-
-
-@pytest.mark.long
-def test_a_script_and_a_model_are_quoted_and_a_hostile_script_is_not(
-    world: World, tmp_path: Path
-) -> None:
-    script, model, hostile = (tmp_path / one for one in ("train.py", "model.keras", "hostile.py"))
-    script.write_text(_SCRIPT)
-    small_model().save(model)
-    x, y = points(1)
-    np.savez(tmp_path / "train.npz", point=x, label=y)
-    hostile.write_text(f"print(open({str(world.folder / 'state')!r}).read())")
-    before, plain = world.nonce(), ("--no-rehearse", "--epochs", 5)
-
-    code, of_script = world.command("quote", script, *plain, "--batch", 16)
-    assert code == 0, of_script
-    code, of_model = world.command("quote", model, "--data", tmp_path / "train.npz", *plain)
-    assert code == 0, of_model
-    code, refused = world.command("quote", hostile, *plain)
-
-    assert (of_script["terms"]["segments"], of_model["terms"]["segments"]) == (20, 40)
-    assert code == 1
-    assert re.search(r"hostile\.py: it does not run: line 1: FileNotFoundError", refused["error"])
-    assert world.nonce() == before
-
-
-@pytest.mark.long
-def test_a_script_is_posted_trained_and_fetched(world: World, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(_SCRIPT)
-
-    code, posted = world.command("post", script, "--epochs", 2, "--budget", "1 ETH")
-    assert code == 0, posted
-    assert world.command("watch", posted["task"])[0] == 0
-    code, fetched = world.command("fetch", posted["task"], tmp_path / "model.keras")
-
-    assert code == 0, fetched
-    assert keras.saving.load_model(tmp_path / "model.keras").get_layer("out").kernel.shape == (4, 2)
-
-
 async def _attached_for(world: World, number: int, seconds: float) -> Any:
     """Who stops waiting detaches: no thread goes on behind its back, or the loop would not end."""
     return await asyncio.wait_for(
@@ -764,7 +473,7 @@ async def _attached_for(world: World, number: int, seconds: float) -> Any:
 
 
 def test_attach_is_awaited(world: World, left: int, attached: tuple[Any, Any, Heard]) -> None:
-    history = asyncio.run(_attached_for(world, left, _PATIENCE_S))
+    history = asyncio.run(_attached_for(world, left, PATIENCE_S))
 
     assert fingerprint(history.model.get_weights()) == fingerprint(attached[0].get_weights())
 
@@ -788,7 +497,7 @@ def test_a_task_that_nobody_takes_is_posted_watched_and_taken_back(
     _, listed = world.command("tasks", "--running")
     assert [one["task"] for one in listed["tasks"]] == [number]
     with pytest.raises(TimeoutError) as late:
-        asyncio.run(_attached_for(world, number, _POLL_S))
+        asyncio.run(_attached_for(world, number, POLL_S))
     cancelled = late.value.__cause__
     assert isinstance(cancelled, asyncio.CancelledError)
     assert isinstance(cancelled.__cause__, DetachedError)
