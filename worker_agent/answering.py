@@ -20,7 +20,7 @@ from trainyard.protocol.market import UNSERVED
 from trainyard.protocol.results import NONSENSE, Result, points
 from worker_agent.fetching import manifest_of
 from worker_agent.jobs import AnswerJob
-from worker_agent.opening import open_sandbox
+from worker_agent.opening import open_sandbox, within_bounds
 from worker_agent.progress import (
     ANSWERS,
     DATA,
@@ -51,7 +51,7 @@ def answer(
         shelf.write(found, ANSWERS, name)
 
     try:
-        manifest, files = _material(job, shelf, content)
+        manifest, files = _material(job, settings, shelf, content)
         if job.is_scored:
             scores, reason = _scores(
                 job, manifest, content, shelf, open_sandbox(settings, job.wall_s)
@@ -71,11 +71,14 @@ def answer(
         raise
 
 
-def _material(job: AnswerJob, shelf: Shelf, content: Content) -> tuple[Manifest, Files]:
+def _material(
+    job: AnswerJob, settings: Settings, shelf: Shelf, content: Content
+) -> tuple[Manifest, Files]:
     """What a segment is computed with; it belongs to what has to be served."""
     try:
         manifest = manifest_of(job.manifest, shelf, content)
-        return manifest, fetch_files(manifest, content, shelf.path(DATA))
+        with within_bounds(content, settings, shelf.path(DATA)) as bounded:
+            return manifest, fetch_files(manifest, bounded, shelf.path(DATA))
     except (UnavailableError, SourceError) as error:
         raise NotServedError(f"the task's data is not served: {error}") from error
 

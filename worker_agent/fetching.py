@@ -1,77 +1,77 @@
 """What is fetched before a task is joined: its manifest, its data, the cards of its workers."""
 
+from dataclasses import asdict, replace
+
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
-from trainyard.content.keeping import KeepingContent
 from trainyard.engine.errors import RunError
 from trainyard.engine.journal import write_whole
 from trainyard.engine.material import fetch_files
 from trainyard.engine.scoring import is_scored
+from trainyard.engine.sources import declared_bytes
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest, ManifestError
 from worker_agent.jobs import CardsJob, FetchJob
 from worker_agent.joining import fetch_card, publish_block
-from worker_agent.progress import (
-    DATA,
-    FETCHED,
-    REFUSED,
-    Shelf,
-)
-from worker_agent.settings import Home
+from worker_agent.opening import bytes_in, within_bounds
+from worker_agent.progress import DATA, FETCHED, REFUSED, Fetched, Shelf
+from worker_agent.settings import Home, Settings, limits_of
 from worker_agent.speed import estimate_hours, estimate_joules, measured_speed
 
 MANIFEST = "manifest.json"
 
 
-def fetch(
-    job: FetchJob,
-    home: Home,
-    shelf: Shelf,
-    content: Content,
-    *,
-    keep: bool,
-    cores: float | None = None,
-) -> None:
-    """With `keep` all of it stays in our store, so that auditors can have it from us.
+def fetch(job: FetchJob, home: Home, settings: Settings, shelf: Shelf, content: Content) -> None:
+    """First what the manifest says that it takes, by which it may be passed over; then its data.
 
-    They need it, and if they do not get it the workers pay for that: a requester who has stopped
-    serving must not be able to bring that about. `cores` are what its training is held to.
+    Where our own store is served all of it stays there, so that auditors can have it from us. They
+    need it, and if they do not get it the workers pay for that: a requester who has stopped serving
+    must not be able to bring that about.
     """
+    keep, folder = settings.content.listen is not None, shelf.path(DATA)
     try:
         manifest = manifest_of(job.manifest, shelf, content)
         _check_terms(job, manifest)
     except (ManifestError, RunError) as error:
         shelf.write({"reason": f"its manifest cannot be used: {error}"}, REFUSED)
         return
+    copies, found = 2 if keep else 1, _foreseen(manifest, home, settings)
+    said = replace(found, disk_bytes=_disk_bytes(manifest, copies * declared_bytes(manifest)))
+    shelf.write(asdict(said), FETCHED)
+    with within_bounds(content, settings, folder, keep=keep) as bounded:
+        fetch_files(manifest, bounded, folder)
     if keep:
         publish_block(content, manifest.canonical)
-        keeper = KeepingContent.of(content)
-        try:
-            fetch_files(manifest, keeper, shelf.path(DATA))
-        finally:
-            keeper.fetcher.close()
-    else:
-        fetch_files(manifest, content, shelf.path(DATA))
-    size = sum(path.stat().st_size for path in shelf.path(DATA).rglob("*") if path.is_file())
+    disk_bytes = _disk_bytes(manifest, copies * bytes_in(folder))
+    shelf.write(asdict(replace(found, disk_bytes=disk_bytes, is_whole=True)), FETCHED)
+
+
+def _foreseen(manifest: Manifest, home: Home, settings: Settings) -> Fetched:
+    """What it takes here, but for the disk. `cores` are what its training is held to."""
+    training, resources = manifest.training, manifest.resources
+    cores = limits_of(settings.sandbox).cores
+    hours = estimate_hours(manifest, measured_speed(home.speed), cores)
+    threads = training.threads if cores is None else min(training.threads, cores)
     # Weights, what the optimiser keeps, gradients, and what a batch makes of it all.
-    values = manifest.model.parameters * 5 + manifest.model.activations * manifest.training.batch
+    values = manifest.model.parameters * 5 + manifest.model.activations * training.batch
+    return Fetched(
+        mode=training.mode,
+        workers=training.workers,
+        segments=manifest.plan.segments,
+        hours=hours,
+        memory_bytes=max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
+        disk_bytes=0,
+        energy_j=estimate_joules(hours, threads),
+        is_whole=False,
+    )
+
+
+def _disk_bytes(manifest: Manifest, data_bytes: int) -> int:
+    """Of data, and all states of the run, which are published too."""
     resources = manifest.resources
     state_bytes = manifest.predicted_bytes or manifest.model.parameters * 12
-    hours = estimate_hours(manifest, measured_speed(home.folder / "speed.json"), cores)
-    threads = manifest.training.threads
-    document = {
-        "mode": manifest.training.mode,
-        "workers": manifest.training.workers,
-        "segments": manifest.plan.segments,
-        "hours": hours,
-        "energy_j": estimate_joules(hours, threads if cores is None else min(threads, cores)),
-        "memory_bytes": max((resources and resources.memory_bytes) or 0, values * 4 + (1 << 30)),
-        "disk_bytes": max(
-            (resources and resources.disk_bytes) or 0,
-            size * (2 if keep else 1) + 2 * state_bytes * (manifest.plan.segments + 1),
-        ),
-    }
-    shelf.write(document, FETCHED)
+    states_bytes = 2 * state_bytes * (manifest.plan.segments + 1)
+    return max((resources and resources.disk_bytes) or 0, data_bytes + states_bytes)
 
 
 def manifest_of(digest: str, shelf: Shelf, content: Content) -> Manifest:

@@ -28,7 +28,7 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S, _MOST_DOUBLINGS = 2.0, 60.0, 10
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What is known of a task once its manifest and data are here."""
+    """What is known of a task once its manifest is here."""
 
     mode: str
     workers: int
@@ -38,6 +38,8 @@ class Fetched:
     disk_bytes: int
     # Of the whole task here, as estimated; zero where nothing is known of this machine.
     energy_j: float = 0.0
+    # Whether the data is here too: before that, what it takes is what the manifest says.
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ class Progress:
     left_s: float | None = None
     # How long one segment takes, by those that were finished; None before the first one is.
     segment_s: float | None = None
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether all is here that training needs."""
+        return self.fetched is not None and self.fetched.is_whole
 
 
 NONE = Progress()

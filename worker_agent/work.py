@@ -35,13 +35,13 @@ from worker_agent.jobs import (
     StandbyJob,
     read_job,
 )
-from worker_agent.opening import ask_holders, open_agent_content, open_sandbox
+from worker_agent.opening import ask_holders, open_agent_content, open_sandbox, within_bounds
 from worker_agent.progress import (
     DATA,
     Shelf,
 )
 from worker_agent.recomputing import Recompute
-from worker_agent.settings import Home, Settings, limits_of, read_settings
+from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.vouching import seal_run
 
 _LOOK_S = 1.0
@@ -58,8 +58,7 @@ def main() -> None:
     try:
         match job:
             case FetchJob():
-                keep, cores = settings.content.listen is not None, limits_of(settings.sandbox).cores
-                fetch(job, home, shelf, content, keep=keep, cores=cores)
+                fetch(job, home, settings, shelf, content)
             case CardsJob():
                 ask_holders(job, settings, content)
                 fetch_cards(job, content)
@@ -85,7 +84,8 @@ def _stand_by(job: StandbyJob, settings: Settings, shelf: Shelf, content: Conten
         ready: Standby | None = None
         if job.inputs is not None:
             manifest = manifest_of(job.manifest, shelf, content)
-            files = fetch_files(manifest, content, shelf.path(DATA))
+            with within_bounds(content, settings, shelf.path(DATA)) as bounded:
+                files = fetch_files(manifest, bounded, shelf.path(DATA))
             folder = shelf.path(job.inputs).absolute()
             folder.mkdir(parents=True, exist_ok=True)
             sandbox = open_sandbox(settings, job.wall_s, is_tried=False)

@@ -62,6 +62,13 @@ def test_a_task_is_forgotten_late_and_deep(since: Ended, is_due: bool) -> None:
     assert forgotten(s) == ([Forget((1,))] if is_due else [])
 
 
+def test_what_was_only_looked_at_is_forgotten_at_once() -> None:
+    cancelled = task(TaskState.CANCELLED, workers=())
+    assert forgotten(situation(cancelled, ended={1: Ended(NOW, 0)})) == [Forget((1,))]
+    ours = task(TaskState.CANCELLED)
+    assert forgotten(situation(ours, ended={1: Ended(NOW, 0)})) == []
+
+
 def test_nothing_is_forgotten_that_the_market_could_still_ask_for() -> None:
     ended = {1: Ended(0, 0)}
     assert forgotten(situation(task(TaskState.WINDOW), SHOWN, ended=ended)) == []

@@ -1,10 +1,12 @@
 """A worker keeps what it fetched for a task, so that auditors have it even if nobody else does."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from tests.agent.books import CLASS
 from tests.engine.nets import NETS
 from trainyard.content.content import Content
 from trainyard.content.embedded import EmbeddedStore
+from trainyard.content.errors import LimitExceededError
 from trainyard.content.gateway_client import GatewaySource
 from trainyard.content.gateway_server import GatewayServer
 from trainyard.datasets import add_arrays
+from trainyard.devnet.ports import free_port
 from trainyard.engine.material import fetch_files
 from trainyard.engine.pacing import Paces
 from trainyard.protocol.errors import TransientError
@@ -25,8 +29,9 @@ from worker_agent import work
 from worker_agent.fetching import fetch, manifest_of
 from worker_agent.jobs import FetchJob
 from worker_agent.joining import publish_block
+from worker_agent.opening import bytes_in, within_bounds
 from worker_agent.progress import FETCHED, Shelf
-from worker_agent.settings import Home
+from worker_agent.settings import Home, Settings, read_settings
 from worker_agent.speed import Speed
 
 _RECORDS = 96
@@ -94,6 +99,13 @@ def machine(folder: Path) -> Home:
     return home
 
 
+def configure(home: Home, more: str = "") -> Settings:
+    chain = {"endpoints": ["http://127.0.0.1:1"], "chain_id": 1, "market": "0x" + "11" * 20}
+    said = "".join(f"{key} = {json.dumps(value)}\n" for key, value in chain.items())
+    home.config.write_text(f"[chain]\n{said}start_block = 0\n{more}")
+    return read_settings(home)
+
+
 def job_of(home: Home, manifest: Manifest) -> FetchJob:
     return FetchJob(
         home=home.folder,
@@ -113,9 +125,7 @@ def test_task_is_estimated_by_the_cores_that_the_operator_lets_it_use(
     hours = []
     for name, sandbox in {"all": "", "quarter": "[sandbox]\ncores = 0.25\n"}.items():
         home = machine(tmp_path / name)
-        chain = {"endpoints": ["http://127.0.0.1:1"], "chain_id": 1, "market": "0x" + "11" * 20}
-        said = "".join(f"{key} = {json.dumps(value)}\n" for key, value in chain.items())
-        home.config.write_text(f"[chain]\n{said}start_block = 0\n{sandbox}")
+        configure(home, sandbox)
         with somebody(home.content_store) as content:
             job = job_of(home, posted(content))
         (tmp_path / "job.json").write_text(job.model_dump_json())
@@ -132,7 +142,7 @@ def test_rounds_of_one_worker_are_passed_over(tmp_path: Path) -> None:
     alone: dict[str, Any] = {"mode": "rounds", "workers": 1, "steps_per_segment": 2}
     with somebody(home.content_store) as content:
         job = job_of(home, posted(content, **alone, rounds={"local_steps": 2}))
-        fetch(job, home, shelf, content, keep=True)
+        fetch(job, home, configure(home), shelf, content)
 
     assert shelf.progress().refused == (
         "its manifest cannot be used: rounds of one worker have nothing to merge: post it in mode "
@@ -149,7 +159,8 @@ def test_auditor_has_the_data_from_the_worker_when_the_requester_is_gone(
         manifest = posted(own)
         job = job_of(home, manifest)
         with somebody(tmp_path / "worker", requester.address) as content:
-            fetch(job, home, shelf, content, keep=keep)
+            served = f'[content]\nlisten = "127.0.0.1:{free_port()}"\n' if keep else ""
+            fetch(job, home, configure(home, served), shelf, content)
     assert shelf.read(FETCHED)["mode"] == "single"
 
     other = Shelf(tmp_path / "auditor")
@@ -165,3 +176,45 @@ def test_auditor_has_the_data_from_the_worker_when_the_requester_is_gone(
         else:
             with pytest.raises(TransientError):
                 manifest_of(job.manifest, other, auditor)
+
+
+def test_data_is_fetched_only_as_far_as_there_is_room_and_what_it_takes_is_known_before(
+    tmp_path: Path,
+) -> None:
+    """Or a stranger's post could fill the disk, on which everything else is journaled."""
+    home, shelf = machine(tmp_path / "home"), Shelf(tmp_path / "home" / "tasks" / "1")
+    settings = configure(home, "[policy]\nmax_disk_bytes = 10000\n")
+    with somebody(tmp_path / "requester") as own, GatewayServer(own) as requester:
+        job = job_of(home, posted(own))
+        with (
+            somebody(tmp_path / "worker", requester.address) as content,
+            pytest.raises(LimitExceededError, match=r"raise policy\.max_disk_bytes"),
+        ):
+            fetch(job, home, settings, shelf, content)
+
+    found = shelf.progress().fetched
+    assert found is not None
+    assert not found.is_whole
+    # Images of 144 bytes and labels of 8, and twice each state.
+    assert found.disk_bytes > _RECORDS * 152
+    assert bytes_in(shelf.path("data")) == 0
+
+
+def test_data_that_is_here_already_needs_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An auditor looks at it again for each of its answers, also when the disk is full since."""
+    home, shelf = machine(tmp_path / "home"), Shelf(tmp_path / "home" / "tasks" / "1")
+    settings = configure(home)
+    with somebody(tmp_path / "content") as content:
+        manifest = posted(content)
+        fetch(job_of(home, manifest), home, settings, shelf, content)
+        full = SimpleNamespace(total=1 << 40, free=0)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+        with within_bounds(content, settings, shelf.path("data")) as bounded:
+            fetch_files(manifest, bounded, shelf.path("data"))
+        with (
+            within_bounds(content, settings, tmp_path / "new") as bounded,
+            pytest.raises(LimitExceededError, match="make room on the disk"),
+        ):
+            fetch_files(manifest, bounded, tmp_path / "new")

@@ -11,7 +11,7 @@ from trainyard.protocol.gas import gas_of
 from trainyard.protocol.ledger.book import Account, Book, Slot, Task, Worker
 from trainyard.protocol.market import Policy as Kind
 from trainyard.protocol.market import TaskState, Terms
-from worker_agent.actions import Fetch, MakeCard
+from worker_agent.actions import Fetch, MakeCard, Stop
 from worker_agent.deciding.offers import for_offers, why_not
 from worker_agent.limits import Limits
 from worker_agent.policy import Policy
@@ -208,6 +208,39 @@ def test_task_that_is_not_fetched_yet_is_waited_for() -> None:
     [reason] = why_not(s, 1)
     assert "not here yet" in reason.why
     assert for_offers(s) == [Fetch(1)]
+
+
+def test_a_task_is_judged_by_its_manifest_before_its_data_is_here() -> None:
+    foreseen = {1: Progress(fetched=replace(FETCHED, is_whole=False))}
+    suits = situation(task(), progress=foreseen)
+    assert for_offers(suits) == [Fetch(1)]
+    assert "not here yet" in why_not(suits, 1)[0].why
+
+    [stop] = for_offers(situation(task(), progress=foreseen, policy=Policy(max_hours=1)))
+    assert isinstance(stop, Stop)
+    assert stop.works == ("fetch",)
+    assert "about 2.00 h" in stop.reason
+
+
+def test_data_of_a_task_that_others_took_or_that_has_gone_is_fetched_no_further() -> None:
+    foreseen = {1: Progress(fetched=replace(FETCHED, is_whole=False))}
+    full = task(slots=[Slot(OTHER), Slot(OTHER)], joined=3)
+    for s in (
+        situation(full, progress=foreseen),
+        situation(task(), progress={2: foreseen[1]}, is_crowded=True),
+    ):
+        [stop] = for_offers(s)
+        assert isinstance(stop, Stop)
+    assert for_offers(situation(OURS, progress=foreseen)) == []
+
+
+def test_tasks_at_once_share_what_the_operator_gives() -> None:
+    both = {1: Progress(fetched=FETCHED), 2: Progress(fetched=FETCHED)}
+    policy = Policy(concurrency=2, max_memory_bytes=199)
+    s = situation(task(), others={2: OURS}, progress=both, policy=policy)
+    [reason] = why_not(s, 1)
+    assert reason.why == "it needs 100 bytes of memory, beside 100 of other tasks"
+    assert reason.change == "max_memory_bytes = 200"
 
 
 def test_what_could_not_be_fetched_is_fetched_again_in_its_time() -> None:

@@ -1,9 +1,11 @@
 """Fetching on a stranger's word: no more than somebody allows, and refused before it is fetched."""
 
 from pathlib import Path
+from typing import Self
 
 from trainyard.content.content import Content, Report
 from trainyard.content.errors import IsADirectoryContentError, LimitExceededError
+from trainyard.content.keeping import KeepingContent
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import Entry, EntryKind
 
@@ -17,7 +19,7 @@ class BoundedContent(Content):
     _taken: int
 
     @classmethod
-    def of(cls, content: Content, most_bytes: int, remedy: str) -> "BoundedContent":
+    def of(cls, content: Content, most_bytes: int, remedy: str) -> Self:
         """The same store and sources. To be ended by `content`, and its threads by `fetcher`."""
         found = content.fetcher
         bounded = cls(content.store, found.sources, limits=content.limits, hedge_s=found.hedge_s)
@@ -38,3 +40,7 @@ class BoundedContent(Content):
         self.foresee(entry.size, str(path))
         self._taken += entry.size
         return super().get(path, target, progress=progress)
+
+
+class BoundedKeepingContent(BoundedContent, KeepingContent):
+    """The same, and what is fetched stays in our own store."""

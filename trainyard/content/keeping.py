@@ -14,12 +14,6 @@ from trainyard.content.reading import Entry, Walk
 class KeepingContent(Content):
     """Files are pinned before they are written out; of directories, what was read of them stays."""
 
-    @classmethod
-    def of(cls, content: Content) -> "KeepingContent":
-        """The same store and sources. To be ended by `content`, and its threads by `fetcher`."""
-        found = content.fetcher
-        return cls(content.store, found.sources, limits=content.limits, hedge_s=found.hedge_s)
-
     def get(self, path: ContentPath, target: Path, *, progress: Report | None = None) -> Entry:
         # First, or what an earlier try left at `target` would not be fetched any more.
         self.pin(path, progress=progress)

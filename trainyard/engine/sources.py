@@ -19,7 +19,7 @@ from trainyard.datasets.index import INDEX_NAME, LARGEST_INDEX_BYTES, OFFSETS_NA
 from trainyard.engine.columns import HEAD_BYTES, missing_feature
 from trainyard.engine.errors import CorruptDataError, DataError, DataMismatchError
 from trainyard.engine.shards import OFFSET_BYTES, read_index
-from trainyard.protocol.manifest import Source
+from trainyard.protocol.manifest import Manifest, Source
 
 # A member of an archive has two headers with its name, and what zip64 adds.
 _MEMBER_BYTES = 1 << 10
@@ -48,6 +48,24 @@ def fetch_source(
         else:
             fetch.archive(entry)
     return target
+
+
+def declared_bytes(manifest: Manifest) -> int:
+    """What the data takes on this machine, by what its manifest says of it."""
+    validation = manifest.training.validation
+    sources = (
+        manifest.data.train,
+        None if validation is None else validation.source,
+        manifest.data.test,
+    )
+    return sum(
+        _bytes_of(source, name) for source in sources if source is not None for name in source.used
+    )
+
+
+def _bytes_of(source: Source, name: str) -> int:
+    tensor = source.features[name].tensor
+    return source.records * prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
 
 
 def check_own(source: Source, content: Content, path: Path) -> None:
@@ -92,8 +110,7 @@ class _Fetch:
             self._get(name + SUFFIX, least=0, most=self._array_bytes(name) + HEAD_BYTES)
 
     def _array_bytes(self, name: str) -> int:
-        tensor = self._source.features[name].tensor
-        return self._source.records * prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+        return _bytes_of(self._source, name)
 
     def archive(self, entry: Entry) -> None:
         """An `.npz` file, which is fetched whole: so it may hold no more than the manifest says."""

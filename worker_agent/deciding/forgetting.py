@@ -25,9 +25,15 @@ def is_at_rest(s: Situation, number: int, task: Task) -> bool:
     return is_shown or not is_paid
 
 
+def _had_part(s: Situation, task: Task) -> bool:
+    """Whether we were in it: of what was only looked at nobody will ever ask for anything."""
+    seats = (seat for panel in task.panels.values() for seat in panel.seats)
+    return any(one.worker == s.me for one in task.slots) or any(one.member == s.me for one in seats)
+
+
 def _is_due(s: Situation, number: int) -> bool:
     task, since = s.book.tasks[number], s.ended[number]
     # INVARIANT: nothing of a task goes that the market could still ask for.
     is_over = task.state in ENDED and not has_live_dispute(task)
-    is_kept = s.now < since.at + s.policy.keep_hours * _HOUR_S
+    is_kept = _had_part(s, task) and s.now < since.at + s.policy.keep_hours * _HOUR_S
     return is_over and not is_kept and s.is_settled(since.block)

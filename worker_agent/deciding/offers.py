@@ -1,12 +1,13 @@
 """Which tasks to take, and of each that is passed over, why, and what would change that."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from hashlib import sha256
 
 from trainyard.protocol.gas import gas_of
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import Policy, TaskState
-from worker_agent.actions import Action, Fetch, MakeCard, Send
+from worker_agent.actions import Action, Fetch, MakeCard, Send, Stop
 from worker_agent.deciding.fees import fees_of, left_of
 from worker_agent.progress import Fetched
 from worker_agent.situation import Situation, slots_of, taken
@@ -33,10 +34,11 @@ class Reason:
 
 def for_offers(s: Situation) -> list[Action]:
     """Join what is best paid, as far as there is room for it."""
-    if s.is_crowded:
-        return []
     # Once for all of them: there may be many.
     ours, left = set(taken(s)), left_of(s)
+    stops = _in_vain(s, ours, left)
+    if s.is_crowded:
+        return stops
     room = s.policy.concurrency - len(ours)
     offers = [number for number, task in s.book.tasks.items() if _is_vacant(task)]
     fetching = list[Action]()
@@ -46,7 +48,7 @@ def for_offers(s: Situation) -> list[Action]:
         if number in ours or _against(s, number, task, left):
             continue
         fetched = s.of(number).fetched
-        if fetched is None:
+        if fetched is None or not fetched.is_whole:
             if s.may_try(number, "fetch"):
                 fetching.append(Fetch(number))
             continue
@@ -56,7 +58,21 @@ def for_offers(s: Situation) -> list[Action]:
     ahead = max(0, _AHEAD - len(joining))
     # What another one takes with it is known when it is mined.
     most = 0 if s.is_paying else min(max(room, 0), 1)
-    return [*fetching[:ahead], *(action for _, action in joining[:most])]
+    return [*stops, *fetching[:ahead], *(action for _, action in joining[:most])]
+
+
+def _in_vain(s: Situation, ours: Container[int], left: int) -> list[Action]:
+    """Data that is fetched no further, since its task has gone or will be passed over."""
+    found = list[Action]()
+    for number, progress in s.progress.items():
+        if progress.fetched is None or progress.is_fetched or number in ours:
+            continue
+        task = s.book.tasks.get(number)
+        against = [] if task is None else _against(s, number, task, left)
+        if task is None or against:
+            why = "the task has gone" if task is None else against[0].why
+            found.append(Stop(number, why, works=("fetch",)))
+    return found
 
 
 def why_not(s: Situation, number: int) -> list[Reason]:
@@ -84,7 +100,7 @@ def _against(s: Situation, number: int, task: Task, left: int) -> list[Reason]:
     if progress.refused is not None:
         found.append(Reason(progress.refused, "the requester has to post it anew, mended"))
     elif progress.fetched is not None:
-        found += _about_work(s, task, progress.fetched)
+        found += _about_work(s, number, task, progress.fetched)
     return found
 
 
@@ -92,7 +108,7 @@ def _about_fetching(s: Situation, number: int) -> list[Reason]:
     """No reason not to try again, so it speaks against nothing."""
     progress = s.of(number)
     failure = progress.failures.get("fetch")
-    if progress.fetched is not None or progress.refused is not None:
+    if progress.is_fetched or progress.refused is not None:
         return []
     if failure is None:
         return [Reason("its manifest and data are not here yet", "wait: they are fetched")]
@@ -232,7 +248,7 @@ def _about_money(s: Situation, task: Task, left: int) -> list[Reason]:
     return found
 
 
-def _about_work(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
+def _about_work(s: Situation, number: int, task: Task, fetched: Fetched) -> list[Reason]:
     policy, found = s.policy, []
     if fetched.mode not in policy.modes:
         found.append(Reason(f"it is of mode {fetched.mode}", f"add {fetched.mode!r} to modes"))
@@ -262,15 +278,33 @@ def _about_work(s: Situation, task: Task, fetched: Fetched) -> list[Reason]:
                 f"min_wei_per_hour = {int(task.terms.reward / max(fetched.hours, 1e-9))}",
             )
         )
-    for name, needed, most, allowed in (
-        ("memory", fetched.memory_bytes, policy.max_memory_bytes, s.sandbox.memory_bytes),
-        ("disk", fetched.disk_bytes, policy.max_disk_bytes, s.sandbox.disk_bytes),
+    others = [s.of(one).fetched for one in taken(s) if one != number]
+    held = [one for one in others if one is not None]
+    for name, needed, beside, most, allowed in (
+        (
+            "memory",
+            fetched.memory_bytes,
+            sum(one.memory_bytes for one in held),
+            policy.max_memory_bytes,
+            s.sandbox.memory_bytes,
+        ),
+        (
+            "disk",
+            fetched.disk_bytes,
+            sum(one.disk_bytes for one in held),
+            policy.max_disk_bytes,
+            s.sandbox.disk_bytes,
+        ),
     ):
-        changes = [f"max_{name}_bytes = {needed}"] if needed > most else []
+        # What the operator gives is for all tasks that go on at once.
+        both = needed + beside
+        changes = [f"max_{name}_bytes = {both}"] if both > most else []
         # It would be ended there, and cost a part of the stake.
         changes += [f"sandbox.{name}_bytes = {needed}"] if needed > allowed else []
         if changes:
-            found.append(Reason(f"it needs {needed} bytes of {name}", " and ".join(changes)))
+            more = f", beside {beside} of other tasks" if both > most and beside else ""
+            why = f"it needs {needed} bytes of {name}{more}"
+            found.append(Reason(why, " and ".join(changes)))
     return found
 
 

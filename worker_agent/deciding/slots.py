@@ -57,7 +57,9 @@ def _without_slot(s: Situation, number: int) -> list[Action]:
     """Who was evicted, or whose joining fell out of the chain, does not train on."""
     if s.of(number).card is None and number not in s.ended:
         return []
-    return [Stop(number, "we hold no slot of it", works=("train",))]
+    # Of a task that is over nothing is wanted any more; of another one what there is may be.
+    works = ("train", "fetch", "cards") if number in s.ended else ("train",)
+    return [Stop(number, "we hold no slot of it", works=works)]
 
 
 def _over(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
@@ -76,7 +78,7 @@ def _waiting(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     actions = list[Action]()
-    is_lost = s.of(number).fetched is None and not task.answered >> slot & 1
+    is_lost = not s.of(number).is_fetched and not task.answered >> slot & 1
     if is_lost and trains_jointly(task):
         # No sign of life either: another is to take its place.
         return [Tell(number, _LOST, is_notice=True)]
@@ -134,7 +136,7 @@ def _begin_again(s: Situation, number: int, task: Task, slot: int) -> list[Actio
     """
     if trains_jointly(task):
         return []
-    if s.of(number).fetched is None:
+    if not s.of(number).is_fetched:
         return [Fetch(number)] if s.may_try(number, "fetch") else []
     return [Train(number, slot)]
 
