@@ -13,7 +13,7 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -73,10 +73,18 @@ def key_folder(address: str) -> Path:
 
 
 @contextmanager
-def held_key(address: str, home: Home, *, new_journal: bool = False) -> Iterator[None]:
+def held_key(
+    address: str,
+    home: Home,
+    *,
+    new_journal: bool = False,
+    count_sent: Callable[[], int] | None = None,
+) -> Iterator[None]:
     """Have the key for as long as the block lasts, or the process, and the right journal with it.
 
-    `new_journal` is the operator's word that nothing of the old journal is under way.
+    `new_journal` is the operator's word that nothing of the old journal is under way. A key of
+    which this machine knows nothing may have been used on another one: `count_sent` is asked how
+    many transactions it has sent.
     """
     folder = key_folder(address)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,7 +93,10 @@ def held_key(address: str, home: Home, *, new_journal: bool = False) -> Iterator
         _locked(folder / _LOCK, address, home),
         _announced(address),
     ):
-        _settle_journal(folder / "journal.json", address, home, new_journal)
+        record = folder / "journal.json"
+        if not new_journal and count_sent is not None:
+            _refuse_used(record, address, home, count_sent)
+        _settle_journal(record, address, home, new_journal)
         yield
 
 
@@ -196,6 +207,19 @@ def _said(handle: int) -> Holder:
         return Holder(**json.loads(os.pread(handle, 8192, 0)))
     # Between taking the lock and saying so there is a moment.
     return Holder(0)
+
+
+def _refuse_used(record: Path, address: str, home: Home, count_sent: Callable[[], int]) -> None:
+    """Refuse a key that was used elsewhere, and has come without its journal."""
+    if _read(record) is not None or _id_in(home.folder) is not None:
+        return
+    count = count_sent()
+    if count:
+        raise JournalError(
+            f"{address} has sent {count} transactions, and no journal of them is in {home.folder}: "
+            "what was signed elsewhere might be sent twice. Bring chain.sqlite and journal.id of "
+            "that agent here, or, if nothing of it is under way any more, say --new-journal"
+        )
 
 
 def _settle_journal(record: Path, address: str, home: Home, new_journal: bool) -> None:

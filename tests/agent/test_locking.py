@@ -60,8 +60,8 @@ def running_agent(address: str, home: Home) -> Iterator["subprocess.Popen[str]"]
         process.communicate()
 
 
-def use(home: Home, *, new_journal: bool = False) -> None:
-    with held_key(ADDRESS, home, new_journal=new_journal):
+def use(home: Home, *, new_journal: bool = False, sent: int = 0) -> None:
+    with held_key(ADDRESS, home, new_journal=new_journal, count_sent=lambda: sent):
         assert home.chain_store.exists()
 
 
@@ -144,6 +144,19 @@ def test_killed_agent_leaves_no_lock(home: Home) -> None:
 def test_same_journal_is_good_for_ever(home: Home) -> None:
     for _ in range(3):
         use(home)
+
+
+def test_key_that_was_used_on_another_machine_is_refused_until_told(home: Home) -> None:
+    for _ in range(2):
+        with pytest.raises(JournalError, match=r"has sent 3 transactions.* --new-journal"):
+            use(home, sent=3)
+    use(home, new_journal=True, sent=3)
+    use(home, sent=4)
+
+
+def test_key_that_comes_with_its_journal_is_known(home: Home, tmp_path: Path) -> None:
+    (home.folder / "journal.id").write_text("0" * 32)
+    use(home, sent=3)
 
 
 def test_lost_journal_is_refused_until_told(home: Home) -> None:

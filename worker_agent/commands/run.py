@@ -39,7 +39,9 @@ def run(
 
         import structlog
 
+        from trainyard.chain.endpoints import Endpoints
         from trainyard.chain.keystore import address_in, find_password, open_keystore
+        from trainyard.chain.receipts import count_of
         from worker_agent.agent import Agent
         from worker_agent.cgroups import find_tree, make_room
         from worker_agent.locking import held_key
@@ -56,7 +58,12 @@ def run(
         place = home_at(home)
         settings = read_settings(place)
         address = address_in(place.keystore)
-        with held_key(address, place, new_journal=new_journal):
+        endpoints = Endpoints(settings.chain.endpoints, chain_id=settings.chain.chain_id)
+
+        def count_sent() -> int:
+            return endpoints.run(lambda rpc: count_of(rpc, address, "pending"))
+
+        with held_key(address, place, new_journal=new_journal, count_sent=count_sent):
             hide_memory()
             account = open_keystore(place.keystore, find_password(password_file))
             # While there are no other processes of ours yet.
