@@ -8,13 +8,16 @@ import contextlib
 import errno
 import os
 import platform
+import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _INSTRUCTION = struct.Struct("=HBBI")
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
-_AT_NUMBER, _AT_ARCHITECTURE = 0, 4
+_NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
+# The first argument by its lower half, which is all that the kernel takes of a small number.
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST = 0, 4, 16
 # On x86-64 the same calls have other numbers from here on.
 _OTHER_NUMBERS = 0x40000000
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -59,6 +62,10 @@ _REFUSED = {
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
 }
+# What makes sockets; of other families than these, some lead past the network's own walls, such as
+# to the hypervisor of a virtual machine, and none is needed.
+_SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
 def is_known() -> bool:
@@ -79,8 +86,18 @@ def program(machine: str) -> bytes:
     ]
     for numbers in _REFUSED.values():
         steps += [(_IF_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, _REFUSE)]
+    for numbers in _SOCKETS.values():
+        # Over the families, and to the last of the two endings if it is one of them.
+        steps += [(_IF_EQUAL, 0, len(_FAMILIES) + 3, numbers[column]), (_LOAD, 0, 0, _AT_FIRST)]
+        steps += [(_IF_EQUAL, left, 0, one) for left, one in _counting_down(_FAMILIES)]
+        steps += [(_RETURN, 0, 0, _NO_FAMILY), (_RETURN, 0, 0, _ALLOW)]
     steps.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(_INSTRUCTION.pack(*step) for step in steps)
+
+
+def _counting_down(families: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each family, and over how many instructions it leads to the call being allowed."""
+    return ((len(families) - index, int(one)) for index, one in enumerate(families))
 
 
 @contextlib.contextmanager

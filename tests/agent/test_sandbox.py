@@ -1,5 +1,6 @@
 """Programs that want more than they are given, in a real sandbox: each of them is stopped."""
 
+import errno
 import os
 import platform
 import shutil
@@ -144,6 +145,31 @@ print(*(name for _, name in socket.if_nameindex()))
         "FileNotFoundError",
         "lo",
     ]
+
+
+def test_sockets_are_of_few_families(sandbox: Sandbox) -> None:
+    """Those to the host of a virtual machine, and to the kernel's ciphers, know no network walls."""
+    program = """
+import socket
+for name in ("AF_VSOCK", "AF_ALG", "AF_PACKET", "AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"):
+    family, kind = getattr(socket, name), socket.SOCK_RAW
+    if name in ("AF_VSOCK", "AF_UNIX", "AF_INET", "AF_INET6"):
+        kind = socket.SOCK_STREAM
+    elif name == "AF_ALG":
+        kind = socket.SOCK_SEQPACKET
+    try:
+        socket.socket(family, kind).close()
+        print(name)
+    except OSError as error:
+        print(error.errno)
+for one in socket.socketpair():
+    one.close()
+"""
+    found = probe(sandbox, program)
+
+    refused = [str(errno.EAFNOSUPPORT)] * 3
+    assert found.output.split() == [*refused, "AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"]
+    assert found.status == 0
 
 
 FORKS = """

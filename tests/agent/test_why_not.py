@@ -110,7 +110,7 @@ CASES = {
     "class": case(
         situation(task(env_class=b"d" * 32)), "environment class 64646464", "machine of that class"
     ),
-    "listed": case(situation(task(allow_list=b"l" * 32)), "requester's list", "ask to be"),
+    "listed": case(situation(task(allow_list=b"l" * 32)), "requester's list", "without a list"),
     "record": case(situation(task(min_settled=2)), "2 settled tasks, and we have 0", "settle 2"),
     "denied": case(
         situation(task(), policy=Policy(deny_requesters=(REQUESTER,))), "denied", "deny_requesters"

@@ -193,7 +193,10 @@ def _about_us(s: Situation, task: Task) -> list[Reason]:
         )
     if task.listed:
         found.append(
-            Reason("only workers on the requester's list may join", "ask to be on its list")
+            Reason(
+                "only workers on the requester's list may join, and an agent shows no place on one",
+                "the requester has to post it without a list",
+            )
         )
     settled = s.book.accounts[s.me].settled if s.me in s.book.accounts else 0
     if settled < task.terms.min_settled:
