@@ -31,6 +31,7 @@ from trainyard.datasets import add_arrays
 from trainyard.devnet.agents import as_root
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import ETHER, Options
+from trainyard.devnet.ports import free_port
 from trainyard.engine.classes import find_class
 from trainyard.protocol.ledger import Event
 from trainyard.protocol.ledger.book import Book, Task
@@ -63,12 +64,17 @@ confirmations = 3
 [content]
 store = "{store}"
 advertise = "{gateway}"
+{serving}
 [policy]
 bond = {bond}
 concurrency = {concurrency}
 {turns}
 allow_requesters = {requesters}
 self_audits = {self_audits}
+"""
+_SERVING = """
+listen = "127.0.0.1:{port}"
+boards = ["{board}"]
 """
 
 
@@ -139,8 +145,12 @@ class Arena:
         at_once: int = 4,
         turns: int | None = None,
         poll_s: float = 0.5,
+        serves: bool = False,
     ) -> Player:
-        """Start an agent, honest or with a `cheat`, that knows some requesters only."""
+        """Start an agent, honest or with a `cheat`, that knows some requesters only.
+
+        One that `serves` has a gateway of its own, beside that of the devnet.
+        """
         account = account or self.person()
         home = self.folder / name
         home.mkdir()
@@ -155,6 +165,9 @@ class Arena:
             margin=float(MARGIN_S),
             bond=bond,
             concurrency=at_once if takes and trains else 0,
+            serving=_SERVING.format(port=free_port(), board=self.net.content.gateway)
+            if serves
+            else "",
             turns="" if turns is None else f"turns = {turns}",
             poll_s=poll_s,
             requesters=json.dumps(list(takes)),

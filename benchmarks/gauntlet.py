@@ -48,6 +48,8 @@ _MODES: tuple[_Mode, ...] = ("single", "sync", "rounds")
 AUDITS = (1, 2, 4)
 _DRAWS, _QUICK_DRAWS = 20_000, 4_000
 _FRACTION = 0.25
+# In rounds one of two workers cheats, and only in its own parts or merges.
+_PART_IN_ROUNDS = 0.25
 # Some draws are luckier than others.
 _SPREAD = 0.03
 _SEEDS = 3
@@ -62,6 +64,8 @@ class Trial:
     plan: Plan | None = None
     seed: int = 0
     mode: _Mode = "single"
+    # The part of its segments that comes out wrong at least, as the cheat is planned.
+    least: float = 0.9
 
     def on(self, net: str, seed: int) -> "Trial":
         """The same with another network, other numbers, and other segments to cheat on."""
@@ -103,15 +107,15 @@ class Found:
 
 _CHEATS = (
     Trial("lazy", "mlp", Plan(cheat=Cheat.LAZY)),
-    Trial("skip", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION)),
-    Trial("half", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION, done=0.5)),
+    Trial("skip", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION), least=_FRACTION),
+    Trial("half", "mlp", Plan(cheat=Cheat.SKIP, fraction=_FRACTION, done=0.5), least=_FRACTION),
     Trial("lr", "mlp", Plan(cheat=Cheat.LR)),
     Trial("data", "mlp", Plan(cheat=Cheat.DATA)),
     Trial("order", "mlp", Plan(cheat=Cheat.ORDER)),
     Trial("spoilt", "mlp", Plan(cheat=Cheat.GARBAGE)),
     Trial("garbage", "mlp", Plan(cheat=Cheat.GARBAGE), mode="sync"),
-    Trial("delta", "mlp", Plan(cheat=Cheat.DELTA), mode="rounds"),
-    Trial("merge", "mlp", Plan(cheat=Cheat.MERGE), mode="rounds"),
+    Trial("delta", "mlp", Plan(cheat=Cheat.DELTA), mode="rounds", least=_PART_IN_ROUNDS),
+    Trial("merge", "mlp", Plan(cheat=Cheat.MERGE), mode="rounds", least=_PART_IN_ROUNDS),
 )
 _MEANING = {
     "lazy": "states made up",
@@ -147,7 +151,10 @@ def main() -> None:
         found = list(measure(Path(name), [*cheats, *honest]))
     draws = _QUICK_DRAWS if options.quick else _DRAWS
     figures, goals = show(found, draws)
-    if not options.quick:
+    if options.quick:
+        console = Console(width=None if sys.stdout.isatty() else 100)
+        console.print("cheats that only a market has are played by the full form alone")
+    else:
         played = play_tasks()
         # Whoever was wronged on the chain counts like who would have been by an audit.
         played["honest_slashed"] += figures["honest_slashed"]
@@ -235,6 +242,11 @@ def _drawn(segments: int, audits: int, draws: int) -> tuple[tuple[int, ...], ...
     return tuple(tuple(draw_segments(seed, segments, audits)) for seed in seeds)
 
 
+def goal_of(trial: Trial) -> float:
+    """How surely the cheat has to be caught, by theory and as it is planned."""
+    return detection_theory(trial.least, AUDITS[-1]) - _SPREAD
+
+
 def _by_cheat(found: Sequence[Found]) -> dict[tuple[str, str], list[Found]]:
     runs: dict[tuple[str, str], list[Found]] = {}
     for one in found:
@@ -268,8 +280,8 @@ def show(found: Sequence[Found], draws: int) -> tuple[dict[str, float], dict[str
             if audits == AUDITS[-1]:
                 known = figures.get(f"{name}_detected", 1.0)
                 figures[f"{name}_detected"] = min(known, round(min(caught), 6))
-                least = min(detection(one.wrong, audits) for one in runs) - _SPREAD
-                goals[f"{name}_detected"] = min(goals.get(f"{name}_detected", 1.0), least)
+                # Not by what was found wrong: who finds nothing would miss nothing.
+                goals[f"{name}_detected"] = goal_of(runs[0].trial)
     honest = [one for one in found if one.trial.plan is None]
     slashed = sum(any(one.wrong) for one in honest)
     console = Console(width=None if sys.stdout.isatty() else 100)

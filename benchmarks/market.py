@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from benchmarks.anvil import Anvil, running_anvil
-from benchmarks.arena import ENDED, REWARD, Arena, running_arena
+from benchmarks.arena import ENDED, REWARD, Arena, Player, running_arena
 from benchmarks.reporting import Figure, report
 from scripts.deploy_settings import read_deploy_settings
 from trainyard.chain import load_artifact
@@ -92,22 +92,29 @@ def _stepped_s(folder: Path) -> float:
 
 
 def measure_idle(arena: Arena, seconds: float) -> tuple[float, float]:
-    """Of an agent without a task: percent of a core, and megabytes."""
+    """Of an agent without a task that serves what it has: percent of a core, and megabytes."""
     bond = arena.net.params.seat_bond
-    player = arena.start("idle", bond=bond, poll_s=_IDLE_POLL_S)
+    player = arena.start("idle", bond=bond, poll_s=_IDLE_POLL_S, serves=True)
     _wait_for_register(arena, [player.address])
-    process = psutil.Process(player.process.pid)
     time.sleep(10.0)
-    before, began = process.cpu_times(), time.monotonic()
+    before, began = _used_by(player), time.monotonic()
     time.sleep(seconds)
-    after, passed = process.cpu_times(), time.monotonic() - began
-    used = after.user + after.system - before.user - before.system
-    resident = process.memory_info().rss / 1e6
-    # No figure is met by having somebody else do it.
-    if process.children():
-        raise SystemExit("an agent without a task has processes beside it")
+    after, passed = _used_by(player), time.monotonic() - began
+    if before.keys() != after.keys():
+        raise SystemExit("an agent without a task began or ended a process")
     player.stop()
-    return 100 * used / passed, resident
+    cpu_s = sum(after[pid][0] - before[pid][0] for pid in after)
+    return 100 * cpu_s / passed, sum(resident for _, resident in after.values()) / 1e6
+
+
+def _used_by(player: Player) -> dict[int, tuple[float, int]]:
+    """Processor time and memory of an agent, and of its gateway, which is a process of its own."""
+    agent = psutil.Process(player.process.pid)
+    found = {}
+    for process in (agent, *agent.children(recursive=True)):
+        times = process.cpu_times()
+        found[process.pid] = times.user + times.system, process.memory_info().rss
+    return found
 
 
 def measure_fleet(arena: Arena, agents: int, tasks: int) -> tuple[int, float]:

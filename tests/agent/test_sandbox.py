@@ -148,7 +148,7 @@ print(*(name for _, name in socket.if_nameindex()))
 
 
 def test_sockets_are_of_few_families(sandbox: Sandbox) -> None:
-    """Those to the host of a virtual machine, and to the kernel's ciphers, know no network walls."""
+    """Those to the host of a virtual machine and to the kernel's ciphers pass a network's walls."""
     program = """
 import socket
 for name in ("AF_VSOCK", "AF_ALG", "AF_PACKET", "AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"):

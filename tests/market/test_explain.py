@@ -13,6 +13,7 @@ import pytest
 
 import tests.quiet_web3  # noqa: F401
 from benchmarks.arena import ENDED, FEE, STAKE, Arena, running_arena
+from tests.market.leftovers import leaving_nothing
 from trainyard.protocol.market import BURN_ADDRESS, TaskState
 from trainyard.protocol.telling import amount
 
@@ -20,8 +21,9 @@ MEMBERS = 4
 
 
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with running_arena() as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    folder = tmp_path_factory.mktemp("arena")
+    with leaving_nothing(folder), running_arena() as arena:
         yield arena
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import tests.quiet_web3  # noqa: F401
 from benchmarks.arena import ENDED, FEE, MARGIN_S, STAKE, Arena, Player, running_arena
+from tests.market.leftovers import leaving_nothing
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import (
     BPS,
@@ -33,8 +34,9 @@ OWN = (OWN_PANEL, 0)
 
 
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with running_arena() as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    folder = tmp_path_factory.mktemp("arena")
+    with leaving_nothing(folder), running_arena() as arena:
         yield arena
 
 

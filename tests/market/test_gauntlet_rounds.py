@@ -12,6 +12,7 @@ import pytest
 
 import tests.quiet_web3  # noqa: F401
 from benchmarks.arena import ENDED, FEE, STAKE, STEPS, Arena, Player, running_arena
+from tests.market.leftovers import leaving_nothing
 from trainyard.engine.journal import Journal
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import BPS, BURN_ADDRESS, DisputeState, Failure, TaskState
@@ -29,8 +30,9 @@ LAST_MERGE = ("--fraction", "0.5", "--seed", "0")
 
 
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with running_arena() as arena:
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    folder = tmp_path_factory.mktemp("arena")
+    with leaving_nothing(folder), running_arena() as arena:
         bond = 5 * arena.net.params.seat_bond
         members = [arena.start(f"member-{number}", bond=bond) for number in range(3)]
         arena.wait_for_members(*members)

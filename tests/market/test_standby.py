@@ -11,14 +11,16 @@ import pytest
 import tests.quiet_web3  # noqa: F401
 from benchmarks.arena import ENDED, Arena, Player, running_arena
 from tests.agent.sandboxes import processes_with
+from tests.market.leftovers import leaving_nothing
 from trainyard.protocol.market import TaskState
 
 _PATIENCE_S = 300.0
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    with running_arena(people=6) as found:
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    folder = tmp_path_factory.mktemp("arena")
+    with leaving_nothing(folder), running_arena(people=6) as found:
         yield found
 
 

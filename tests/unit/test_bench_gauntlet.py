@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import tests.quiet_web3  # noqa: F401
-from benchmarks.gauntlet import _CHEATS, _joint, missed
+from benchmarks.gauntlet import _CHEATS, Found, _joint, goal_of, missed, show
 from benchmarks.gauntlet_nets import write_records
 from trainyard.engine.worker import Job
 
@@ -17,6 +17,13 @@ def test_a_cheat_that_is_caught_too_seldom_and_an_honest_one_that_pays_are_misse
     assert missed(figures, goals) == []
     assert missed(figures | {"skip_detected": 0.89}, goals) == ["skip_detected"]
     assert missed(figures | {"honest_slashed": 1}, goals) == ["honest_slashed"]
+
+
+def test_an_auditor_that_finds_nothing_misses_every_goal() -> None:
+    blind = [Found(one, (False,) * 16) for one in _CHEATS]
+    figures, goals = show(blind, draws=50)
+    assert missed(figures, goals) == [f"{one.name}_detected" for one in _CHEATS]
+    assert min(map(goal_of, _CHEATS)) > 0.6
 
 
 def test_garbage_is_sent_by_one_worker_of_a_cluster_to_an_honest_one(tmp_path: Path) -> None:
