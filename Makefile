@@ -209,6 +209,10 @@ test-market: setup sandbox compiler ## Whole markets: chain, content, agents as 
 test-long: setup sandbox compiler ## More of the market: workers killed in every phase, full disks, deep reorgs, further cheats and policies
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/market -m long -n 2 --dist loadfile $(ARGS)
 
+.PHONY: faults
+faults: setup sandbox systemd compiler ## What is done to a market, and how it ends: kills, reorgs, outages, cheats, as a table
+	@$(PYTHON) -m scripts.fault_table
+
 .PHONY: test-dapp
 test-dapp: setup sandbox postgresql ## The dapp's server: index and API on SQLite and PostgreSQL, abuse, a whole task
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/dapp -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
