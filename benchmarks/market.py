@@ -46,6 +46,12 @@ _POLL_S = 0.5
 _FLEET_S = 3600.0
 # Agents and tasks; and people beside the fleet.
 _FLEET, _QUICK_FLEET, _OTHERS = (50, 200), (3, 6), 8
+# One in ten of the fleet's tasks is audited by another agent of it.
+_AUDITED_EVERY = 10
+_UNAUDITED: dict[str, Any] = {
+    "policy": Policy.REPLICATE,
+    **dict.fromkeys(("audits", "min_audits", "audit_fee", "segments"), 0),
+}
 _GAS = 10_000_000
 
 
@@ -136,8 +142,8 @@ def measure_fleet(arena: Arena, agents: int, tasks: int) -> tuple[int, float]:
     arena.wait_for_members(*players)
     began = time.time()
     numbers = [
-        arena.post(payer, policy=Policy.REPLICATE, audits=0, min_audits=0, audit_fee=0, segments=0)
-        for _ in range(tasks)
+        arena.post(payer, **({} if number % _AUDITED_EVERY == 0 else _UNAUDITED))
+        for number in range(tasks)
     ]
     book = arena.wait(
         "the fleet's tasks",

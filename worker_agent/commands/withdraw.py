@@ -37,7 +37,8 @@ def withdraw(
 ) -> None:
     """Take the agent's credit out of the market. What stakes and bonds hold stays there.
 
-    Run again after it was cut off, it finishes what it had begun and sends nothing twice.
+    Run again after it was cut off, it finishes what was under way instead of sending more. What
+    was mined by then is not under way: with --amount, look at the credit before.
     """
     with telling_failures(as_json):
         from trainyard.chain.keystore import find_password, open_keystore
