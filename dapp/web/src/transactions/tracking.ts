@@ -17,11 +17,15 @@ import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
 import { navigate } from "~/router";
 import { takerOf } from "~/transactions/replaced";
-import { fateOf, fateOfReplaced, isPending, type Tracked, TransactionStore } from "~/transactions/store";
+import { fateOf, fateOfReplaced, isPending, KEY, type Tracked, TransactionStore } from "~/transactions/store";
 
 export const transactions = new TransactionStore(
   typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
 );
+
+if (typeof window !== "undefined") {
+  window.addEventListener("storage", (event) => event.key === KEY && transactions.follow());
+}
 
 const LOOK_EVERY_MS = 1_000;
 
