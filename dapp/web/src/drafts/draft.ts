@@ -56,7 +56,7 @@ export interface Draft {
   wishes: Wishes;
 }
 
-const KEY = "trainyard.draft";
+export const KEY = "trainyard.draft";
 const SEGMENTS = 24;
 const LEAST_STEPS = 5;
 const MOST_RECORDS = 12;
@@ -77,7 +77,7 @@ export function newDraft(): Draft {
   };
 }
 
-interface TextStore {
+export interface TextStore {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
   removeItem(key: string): void;

@@ -23,7 +23,8 @@ import { useTransactions } from "~/transactions/tracking";
 
 export default function NewTaskPage() {
   useTitle("New task");
-  const [draft, change, reset] = useDraft();
+  const [draft, store] = useDraft();
+  const { change, reset, leave } = store;
   const [search, setSearch] = useSearch();
   const from = Number(search.get("from")) || null;
   const again = useQuery({ ...manifestQuery(from ?? 0), enabled: from !== null });
@@ -44,9 +45,9 @@ export default function NewTaskPage() {
 
   useEffect(() => {
     if (!postedTask) return;
-    reset();
+    leave();
     navigate(`/tasks/${postedTask}`, { replace: true });
-  }, [postedTask, reset]);
+  }, [postedTask, leave]);
 
   return (
     <div className="stack">
