@@ -46,6 +46,8 @@ export interface Wishes {
 export interface Draft {
   version: 1;
   id: string;
+  /** Its number among those that the account keeps; null where none has it. */
+  stored: string | null;
   origin: string | null;
   model: DraftModel | null;
   data: DraftData | null;
@@ -67,6 +69,7 @@ export function newDraft(): Draft {
   return {
     version: 1,
     id,
+    stored: null,
     origin: null,
     model: null,
     data: null,
@@ -113,6 +116,16 @@ export function forgetDraft(storage: TextStore, id: string): void {
 
 export function isEmpty(draft: Draft): boolean {
   return !draft.model && !draft.data;
+}
+
+/** Whether one is the other still, wherever it is stored. Every change makes its part anew. */
+export function isSameDraft(one: Draft, other: Draft): boolean {
+  const names = Object.keys(newDraft()) as (keyof Draft)[];
+  return names.every((name) => name === "stored" || one[name] === other[name]);
+}
+
+export function draftTitle(draft: Draft): string {
+  return draft.model?.name ?? draft.data?.name ?? "Draft";
 }
 
 /** A whole manifest taken apart: an example, or a task that is run again. */

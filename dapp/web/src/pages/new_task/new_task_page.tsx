@@ -60,7 +60,7 @@ export default function NewTaskPage() {
           </p>
         </div>
         <div className="row">
-          <SaveDraft draft={draft} />
+          <SaveDraft draft={draft} change={change} />
           {!isEmpty(draft) && (
             <Button look="quiet" onClick={reset}>
               Start over
