@@ -59,6 +59,7 @@ export interface Draft {
 }
 
 export const KEY = "trainyard.draft";
+const POSTED_KEY = "trainyard.draft.posted";
 const SEGMENTS = 24;
 const LEAST_STEPS = 5;
 const MOST_RECORDS = 12;
@@ -88,18 +89,22 @@ export interface TextStore {
 
 /** The draft of an earlier visit, or a new one where there is none that can be read. */
 export function loadDraft(storage: TextStore): Draft {
+  return read(storage, KEY) ?? newDraft();
+}
+
+function read(storage: TextStore, key: string): Draft | null {
   try {
-    const found = JSON.parse(storage.getItem(KEY) ?? "null") as Partial<Draft> | null;
+    const found = JSON.parse(storage.getItem(key) ?? "null") as Partial<Draft> | null;
     if (found?.version === 1 && typeof found.id === "string") return { ...newDraft(), ...found };
   } catch {
     // Not ours, or from a version that wrote otherwise.
   }
-  return newDraft();
+  return null;
 }
 
-export function saveDraft(storage: TextStore, draft: Draft): void {
+export function saveDraft(storage: TextStore, draft: Draft, key = KEY): void {
   try {
-    storage.setItem(KEY, JSON.stringify(draft));
+    storage.setItem(key, JSON.stringify(draft));
   } catch {
     // Storage is full or blocked: the draft still lives as long as the page does.
   }
@@ -109,9 +114,25 @@ export function clearDraft(storage: TextStore): void {
   storage.removeItem(KEY);
 }
 
-/** Let go of a draft, if it is still the one that is kept. */
-export function forgetDraft(storage: TextStore, id: string): void {
-  if (loadDraft(storage).id === id) clearDraft(storage);
+/** Put a posted draft aside, if it is still the one that is kept: until its task is final it may be wanted again. */
+export function setDraftAside(storage: TextStore, id: string): void {
+  const draft = loadDraft(storage);
+  if (draft.id !== id) return;
+  saveDraft(storage, draft, POSTED_KEY);
+  clearDraft(storage);
+}
+
+/** Let go of a draft that was put aside. */
+export function dropPosted(storage: TextStore, id: string): void {
+  if (read(storage, POSTED_KEY)?.id === id) storage.removeItem(POSTED_KEY);
+}
+
+/** What was put aside is not posted after all: go on with it, where no other was begun. */
+export function bringBack(storage: TextStore, id: string): void {
+  const draft = read(storage, POSTED_KEY);
+  if (draft?.id !== id || !isEmpty(loadDraft(storage))) return;
+  saveDraft(storage, draft);
+  storage.removeItem(POSTED_KEY);
 }
 
 export function isEmpty(draft: Draft): boolean {

@@ -3,11 +3,11 @@
 import {
   clearDraft,
   type Draft,
-  forgetDraft,
   isEmpty,
   loadDraft,
   newDraft,
   saveDraft,
+  setDraftAside,
   type TextStore,
 } from "~/drafts/draft";
 
@@ -45,9 +45,9 @@ export class DraftStore {
     this.#show(newDraft());
   };
 
-  /** It was posted: let go of it, and of no other that was begun in another tab. */
+  /** It was posted: put it aside, and no other that was begun in another tab. */
   leave = (): void => {
-    forgetDraft(this.#storage, this.#draft.id);
+    setDraftAside(this.#storage, this.#draft.id);
     this.#show(newDraft());
   };
 
