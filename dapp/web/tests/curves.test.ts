@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { LogLine } from "~/api/types";
-import { addLines, addMetrics, columnsOf, curvesOf, lastValue, orderedNames } from "~/pages/task/curves";
+import {
+  addLines,
+  addMetrics,
+  columnsOf,
+  curvesOf,
+  joinLines,
+  lastValue,
+  orderedNames,
+} from "~/pages/task/curves";
 
 const worker = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 const event = (slot: number, step: number, loss: number) => ({
@@ -67,5 +75,15 @@ describe("log lines", () => {
     expect(addLines([line(1), line(2)], [line(2), line(3)]).map((one) => one.id)).toEqual([1, 2, 3]);
     expect(addLines([line(5)], [line(3), line(4)]).map((one) => one.id)).toEqual([3, 4, 5]);
     expect(addLines([line(1), line(2)], [line(3)], 2).map((one) => one.id)).toEqual([2, 3]);
+  });
+
+  it.each([
+    ["go on where the server's reach back to them", [1, 2], [2, 3, 4], true, [5], [1, 2, 3, 4, 5]],
+    ["go on where the server has no others", [1, 2], [4, 5], false, [], [1, 2, 4, 5]],
+    ["begin anew where more were missed than the server gives", [1, 2], [8, 9], true, [9, 10], [8, 9, 10]],
+    ["are those that came live where the server has none yet", [], [], false, [1], [1]],
+  ])("%s", (_, before, items, has_more, early, wanted) => {
+    const joined = joinLines(before.map(line), { items: items.map(line), has_more }, early.map(line));
+    expect(joined.map((one) => one.id)).toEqual(wanted);
   });
 });

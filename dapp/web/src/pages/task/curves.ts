@@ -1,7 +1,7 @@
 /** Points of a run in columns, by metric and worker: as they are kept, merged and drawn. */
 
 import type { MetricsEvent } from "~/api/live";
-import type { LogLine, MetricSeries } from "~/api/types";
+import type { LogLine, LogPage, MetricSeries } from "~/api/types";
 
 export interface Curve {
   slot: number;
@@ -57,6 +57,17 @@ export function addLines(
   if (isAppended) return [...before, ...more].slice(-most);
   const byId = new Map([...before, ...more].map((line) => [line.id, line]));
   return [...byId.values()].sort((a, b) => a.id - b.id).slice(-most);
+}
+
+/** Lines that were there before the server was asked, those it gave, and those that came while it answered. */
+export function joinLines(
+  before: readonly LogLine[],
+  page: Pick<LogPage, "items" | "has_more">,
+  early: readonly LogLine[],
+): readonly LogLine[] {
+  // It gives only so many: where more than those were missed, what was there before would leave a hole.
+  const isTorn = page.has_more && (page.items[0]?.id ?? 0) > (before.at(-1)?.id ?? -1);
+  return addLines(isTorn ? page.items : addLines(page.items, before), early);
 }
 
 export interface Columns {
