@@ -1,7 +1,7 @@
 /** A task: where it stands, who moves next, what the run looks like, and what came of it. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { ApiError } from "~/api/client";
 import { type Line, type LiveEvent, useLive } from "~/api/live";
 import { forgetTask, taskKeys, taskQuery, timelineQuery } from "~/api/queries";
@@ -122,6 +122,9 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
   const tab = TABS.some((one) => one.id === search.get("tab")) ? (search.get("tab") ?? "run") : "run";
   const timeline = useQuery(timelineQuery(view.task.id));
   const { task } = view;
+  // What comes while somebody watches must not push away what they look at: then it is below.
+  const [isAbove] = useState(isOver(task.state));
+  const result = (task.state === "settled" || view.has_result) && <ResultCard view={view} />;
   return (
     <div className="stack">
       <Header view={view} line={line} />
@@ -131,7 +134,7 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
       <ClockCard view={view} />
       <div className="split">
         <div className="stack">
-          {(task.state === "settled" || view.has_result) && <ResultCard view={view} />}
+          {isAbove && result}
           <div>
             <Tabs
               label="Parts of the task"
@@ -141,6 +144,7 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
             />
           </div>
           <TabPanel id={tab}>{panelOf(tab, view, run, timeline.data?.events)}</TabPanel>
+          {!isAbove && result}
         </div>
         <aside className="stack">
           <MovesCard view={view} />
