@@ -231,7 +231,7 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
     assert.match(
       await page.getByTestId("cost-sentence").textContent(),
-      /^At most [\d.]+ ETH, likely [\d.]+ ETH, refundable from .*\d\d:\d\d\.$/,
+      /^At most [\d.]+ ETH, likely [\d.]+ ETH, refundable from .*\d\d:\d\d, or .*\d\d:\d\d once training began\.$/,
     );
     await checkPage(page, "the form of a new task");
   });
