@@ -8,6 +8,8 @@ import {
   joinLines,
   lastValue,
   orderedNames,
+  placeFor,
+  readingAt,
 } from "~/pages/task/curves";
 
 const worker = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
@@ -58,6 +60,32 @@ describe("curves", () => {
       names.map((name) => ({ slot: 0, worker, name, steps: [1], times: [1], values: [1] })),
     );
     expect(orderedNames(curves)).toEqual(["loss", "accuracy", "val_loss", "top5", "examples_per_s"]);
+  });
+});
+
+describe("a chart that is read by keys", () => {
+  it.each([
+    ["ArrowLeft", null, 18],
+    ["ArrowLeft", 0, 0],
+    ["ArrowRight", 4, 5],
+    ["ArrowRight", 19, 19],
+    ["PageDown", 4, 0],
+    ["PageUp", 4, 14],
+    ["Home", 4, 0],
+    ["End", 4, 19],
+    ["a", 4, null],
+  ])("goes by %s from %s to %s", (key, at, wanted) => {
+    expect(placeFor(key, at, 19)).toBe(wanted);
+  });
+
+  it("says what each worker has there, and leaves out who has nothing", () => {
+    const data: [number[], ...(number | null)[][]] = [
+      [5, 10],
+      [0.5, 0.25],
+      [null, 0.125],
+    ];
+    expect(readingAt([0, 2], data, 0)).toEqual(["step 5", "worker 0: 0.5000"]);
+    expect(readingAt([0, 2], data, 1)).toEqual(["step 10", "worker 0: 0.2500", "worker 2: 0.1250"]);
   });
 });
 

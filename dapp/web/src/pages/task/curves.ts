@@ -92,6 +92,33 @@ export function columnsOf(bySlot: ReadonlyMap<number, Curve>): Columns {
   return { slots, data: [steps, ...columns] };
 }
 
+/** What a chart says at one of its steps: the step, and each worker's value there. */
+export function readingAt(slots: readonly number[], data: Columns["data"], at: number): string[] {
+  const values = slots.flatMap((slot, index) => {
+    const value = data[index + 1]?.[at];
+    return value === null || value === undefined ? [] : [`worker ${slot}: ${value.toPrecision(4)}`];
+  });
+  return [`step ${data[0][at]}`, ...values];
+}
+
+const FAR = 10;
+
+/** Where a key leads among the points of a chart, from the last one on; null where it leads nowhere. */
+export function placeFor(key: string, at: number | null, last: number): number | null {
+  const here = at ?? last;
+  const to = {
+    ArrowLeft: here - 1,
+    ArrowRight: here + 1,
+    ArrowDown: here - 1,
+    ArrowUp: here + 1,
+    PageDown: here - FAR,
+    PageUp: here + FAR,
+    Home: 0,
+    End: last,
+  }[key];
+  return to === undefined || last < 0 ? null : Math.min(last, Math.max(0, to));
+}
+
 /** What people look at first. */
 const FIRST = ["loss", "accuracy", "val_loss", "val_accuracy"];
 const LAST = ["examples_per_s"];
