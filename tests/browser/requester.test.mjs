@@ -379,6 +379,26 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await page.getByText(`Begun from task ${task}`, { exact: false }).waitFor();
     assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
     await page.getByTestId("cost-sentence").waitFor();
+  });
+
+  await step("what was begun is replaced only by who says so", async () => {
+    const dialog = page.getByRole("dialog");
+    const runAgain = async () => {
+      await page.goto(`${yard.url}/tasks/${task}`);
+      await page.getByRole("link", { name: "Run again" }).click();
+      await dialog.getByRole("heading", { name: "Replace your draft?" }).waitFor();
+    };
+    const epochs = page.getByLabel("Epochs");
+    await epochs.fill("5");
+    await runAgain();
+    await checkPage(page, "the question before a draft is replaced");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(await epochs.inputValue(), "5");
+    await runAgain();
+    await dialog.getByRole("button", { name: "Replace it" }).click();
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(await epochs.inputValue(), "12");
     await page.getByRole("button", { name: "Start over" }).click();
   });
   await context.close();
