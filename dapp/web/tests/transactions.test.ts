@@ -135,17 +135,31 @@ describe("transactions of two tabs", () => {
     expect(other.items).toEqual([fresh, old]);
   });
 
-  it("wait for the wallet of their own tab, whatever another guesses", () => {
+  it("wait for the wallet of their own tab in all, whatever one that was loaded meanwhile guesses", () => {
     const storage = memory();
     const one = new TransactionStore(storage);
     one.add({ ...fresh, stage: "signing", hash: null });
     const other = new TransactionStore(storage);
-    other.add(old);
+    expect(other.items).toMatchObject([{ stage: "lost" }]);
     one.follow();
-    expect(one.items[0]).toMatchObject({ id: "fresh", stage: "signing", error: null });
+    other.follow();
+    expect([one.items, other.items]).toMatchObject([
+      [{ stage: "signing", error: null }],
+      [{ stage: "signing", error: null }],
+    ]);
     one.change("fresh", { stage: "sent", hash: item.hash });
     other.follow();
-    expect(other.items[0]).toEqual(fresh);
+    expect(other.items).toMatchObject([{ stage: "sent", hash: item.hash }]);
+  });
+
+  it("are lost in all where the page of the wallet itself was loaded again", () => {
+    const storage = memory();
+    const [one, other] = tabs(storage);
+    one.add({ ...fresh, stage: "signing", hash: null });
+    other.follow();
+    expect(new TransactionStore(storage).items).toMatchObject([{ stage: "lost" }]);
+    other.follow();
+    expect(other.items).toMatchObject([{ stage: "lost" }]);
   });
 
   it("go back to waiting when a reorg takes their block", () => {

@@ -40,7 +40,7 @@ export function merged(mine: Kept, stored: Kept, opened: ReadonlySet<string> = n
     const other = others.get(one.id);
     others.delete(one.id);
     if (!other || (one.stage === "signing" && opened.has(one.id))) return one;
-    return rankOf(one) > rankOf(other) ? one : other;
+    return isFurther(one, other) ? one : other;
   });
   return {
     items: [...items, ...others.values()]
@@ -61,7 +61,20 @@ const RANKS: Record<Stage, number> = {
   lost: 4,
 };
 
-/** How far it has come. That a wallet's answer is lost is a guess of a page that was loaded meanwhile. */
-function rankOf({ stage, hash }: Tracked): number {
-  return stage === "lost" && hash === null ? 1 : RANKS[stage];
+/** Of two states of one transaction. */
+function isFurther(one: Tracked, other: Tracked): boolean {
+  const isDoubted =
+    (one.stage === "signing" && isGuess(other)) || (isGuess(one) && other.stage === "signing");
+  // The page that opened the wallet says later than the guess that it still waits.
+  if (isDoubted && one.at !== other.at) return one.at > other.at;
+  return rankOf(one) > rankOf(other);
+}
+
+/** Lost is what a page takes a wallet's answer for that was open when it was loaded, maybe in another tab. */
+function isGuess({ stage, hash }: Tracked): boolean {
+  return stage === "lost" && hash === null;
+}
+
+function rankOf(item: Tracked): number {
+  return isGuess(item) ? 1 : RANKS[item.stage];
 }

@@ -98,13 +98,20 @@ export class TransactionStore {
   follow(): void {
     const stored = keptIn(this.#storage.getItem(KEY));
     const both = this.#read();
-    // Two tabs that write at once may miss each other: what was sent must not get lost on the way.
+    // Two tabs that write at once may miss each other: what was sent must not get lost on the way, nor be
+    // called lost by a page that was loaded while the wallet is open here.
     const isMissed = both.items.some((one) => {
       const other = stored.items.find(({ id }) => id === one.id);
-      return !other || (one.hash !== null && other.hash === null);
+      return !other || (one.hash && !other.hash) || (one.stage === "signing" && other.stage === "lost");
     });
-    if (isMissed) this.#write(both);
+    if (isMissed) this.#write({ ...both, items: both.items.map((one) => this.#asserted(one)) });
     else this.#show(both);
+  }
+
+  /** Said again and later, where it waits for this page's own wallet. */
+  #asserted(item: Tracked): Tracked {
+    const isOpen = item.stage === "signing" && this.#opened.has(item.id);
+    return isOpen ? { ...item, at: Math.max(Date.now(), item.at + 1) } : item;
   }
 
   #read(): Kept {
