@@ -106,6 +106,19 @@ export function formTests(world) {
     await context.close();
   });
 
+  test("a draft is the same in two windows of a browser", { timeout: 2 * MINUTES }, async () => {
+    const { context, page } = await formOf({ wallet: false });
+    const other = await openPage(context, world.yard(), "/new");
+    await page.getByRole("button", { name: /Two moons/ }).click();
+    await other.getByLabel("Epochs").fill("7");
+    const epochs = await page.getByLabel("Epochs").elementHandle();
+    await page.waitForFunction((input) => input.value === "7", epochs);
+    await page.getByRole("button", { name: "Start over" }).click();
+    await other.getByRole("button", { name: /Two moons/ }).waitFor();
+    assert.deepEqual([...page.faults, ...other.faults], []);
+    await context.close();
+  });
+
   test("rounds and asynchronous training have their own terms, and pass the check", { timeout: 4 * MINUTES }, async () => {
     const { context, page } = await formOf();
     await connect(page);

@@ -23,6 +23,9 @@ import {
 import { addWallet } from "./wallet.mjs";
 
 const MINUTES = 60_000;
+// What the page promises of its charts, and of how many steps the soonest has to keep it.
+const SOON_S = 2;
+const FEW = 3;
 const MODEL = fileURLToPath(new URL("./fixtures/flowers.json", import.meta.url));
 const folder = mkdtempSync(`${tmpdir()}/trainyard-browser-`);
 const TABLE = `${folder}/flowers.csv`;
@@ -231,7 +234,7 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
     assert.match(
       await page.getByTestId("cost-sentence").textContent(),
-      /^At most [\d.]+ ETH, likely [\d.]+ ETH, refundable from .*\d\d:\d\d\.$/,
+      /^At most [\d.]+ ETH, likely [\d.]+ ETH, refundable from .*\d\d:\d\d, or .*\d\d:\d\d once training began\.$/,
     );
     await checkPage(page, "the form of a new task");
   });
@@ -308,9 +311,11 @@ test("a requester drops model and data, posts, watches and downloads a model tha
   await step("what came live came soon after it was made", async () => {
     await watching.waitForFunction(() => window.shownSteps.length > 0);
     const lags = await lagsOf(task, await watching.evaluate(() => window.shownSteps));
-    // How long it may take depends on what else this machine does, so it is told and not asserted.
     for (const { step, lag } of lags) t.diagnostic(`step ${step} is in the chart ${lag.toFixed(2)} s after it was made`);
     assert.ok(lags.length > 0 && lags.every(({ lag }) => lag > 0));
+    // A busy machine holds back any of them, and where there are few maybe all; the soonest of several is the page's own.
+    const soonest = Math.min(...lags.map(({ lag }) => lag));
+    if (lags.length >= FEW) assert.ok(soonest <= SOON_S, `the soonest step was in its chart after ${soonest} s`);
     await watching.close();
   });
 
@@ -374,6 +379,26 @@ test("a requester drops model and data, posts, watches and downloads a model tha
     await page.getByText(`Begun from task ${task}`, { exact: false }).waitFor();
     assert.equal(await page.getByLabel("Epochs").inputValue(), "12");
     await page.getByTestId("cost-sentence").waitFor();
+  });
+
+  await step("what was begun is replaced only by who says so", async () => {
+    const dialog = page.getByRole("dialog");
+    const runAgain = async () => {
+      await page.goto(`${yard.url}/tasks/${task}`);
+      await page.getByRole("link", { name: "Run again" }).click();
+      await dialog.getByRole("heading", { name: "Replace your draft?" }).waitFor();
+    };
+    const epochs = page.getByLabel("Epochs");
+    await epochs.fill("5");
+    await runAgain();
+    await checkPage(page, "the question before a draft is replaced");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(await epochs.inputValue(), "5");
+    await runAgain();
+    await dialog.getByRole("button", { name: "Replace it" }).click();
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(await epochs.inputValue(), "12");
     await page.getByRole("button", { name: "Start over" }).click();
   });
   await context.close();

@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { LogLine } from "~/api/types";
-import { addLines, addMetrics, columnsOf, curvesOf, lastValue, orderedNames } from "~/pages/task/curves";
+import {
+  addLines,
+  addMetrics,
+  columnsOf,
+  curvesOf,
+  joinLines,
+  lastValue,
+  orderedNames,
+  placeFor,
+  readingAt,
+} from "~/pages/task/curves";
 
 const worker = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 const event = (slot: number, step: number, loss: number) => ({
@@ -53,6 +63,32 @@ describe("curves", () => {
   });
 });
 
+describe("a chart that is read by keys", () => {
+  it.each([
+    ["ArrowLeft", null, 18],
+    ["ArrowLeft", 0, 0],
+    ["ArrowRight", 4, 5],
+    ["ArrowRight", 19, 19],
+    ["PageDown", 4, 0],
+    ["PageUp", 4, 14],
+    ["Home", 4, 0],
+    ["End", 4, 19],
+    ["a", 4, null],
+  ])("goes by %s from %s to %s", (key, at, wanted) => {
+    expect(placeFor(key, at, 19)).toBe(wanted);
+  });
+
+  it("says what each worker has there, and leaves out who has nothing", () => {
+    const data: [number[], ...(number | null)[][]] = [
+      [5, 10],
+      [0.5, 0.25],
+      [null, 0.125],
+    ];
+    expect(readingAt([0, 2], data, 0)).toEqual(["step 5", "worker 0: 0.5000"]);
+    expect(readingAt([0, 2], data, 1)).toEqual(["step 10", "worker 0: 0.2500", "worker 2: 0.1250"]);
+  });
+});
+
 describe("log lines", () => {
   const line = (id: number): LogLine => ({
     id,
@@ -67,5 +103,15 @@ describe("log lines", () => {
     expect(addLines([line(1), line(2)], [line(2), line(3)]).map((one) => one.id)).toEqual([1, 2, 3]);
     expect(addLines([line(5)], [line(3), line(4)]).map((one) => one.id)).toEqual([3, 4, 5]);
     expect(addLines([line(1), line(2)], [line(3)], 2).map((one) => one.id)).toEqual([2, 3]);
+  });
+
+  it.each([
+    ["go on where the server's reach back to them", [1, 2], [2, 3, 4], true, [5], [1, 2, 3, 4, 5]],
+    ["go on where the server has no others", [1, 2], [4, 5], false, [], [1, 2, 4, 5]],
+    ["begin anew where more were missed than the server gives", [1, 2], [8, 9], true, [9, 10], [8, 9, 10]],
+    ["are those that came live where the server has none yet", [], [], false, [1], [1]],
+  ])("%s", (_, before, items, has_more, early, wanted) => {
+    const joined = joinLines(before.map(line), { items: items.map(line), has_more }, early.map(line));
+    expect(joined.map((one) => one.id)).toEqual(wanted);
   });
 });

@@ -1,16 +1,18 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { DataPreview, ModelView } from "~/api/types";
 import {
+  bringBack,
   clearDraft,
   defaultTraining,
   draftFromManifest,
-  forgetDraft,
+  dropPosted,
   isEmpty,
   loadDraft,
   manifestOf,
   newDraft,
   saveDraft,
   segmentSteps,
+  setDraftAside,
   tableColumns,
   withData,
   withMode,
@@ -145,14 +147,41 @@ describe("a draft", () => {
   });
 });
 
-it("a draft that was posted is let go of, and another one is not", () => {
+describe("a draft that was posted", () => {
   const storage = new Memory();
-  const draft = newDraft();
-  saveDraft(storage, draft);
-  forgetDraft(storage, "another");
-  expect(loadDraft(storage).id).toBe(draft.id);
-  forgetDraft(storage, draft.id);
-  expect(loadDraft(storage).id).not.toBe(draft.id);
+  const draft = withModel(newDraft(), "a.keras", model);
+  beforeEach(() => {
+    saveDraft(storage, draft);
+    setDraftAside(storage, draft.id);
+  });
+
+  it("is put aside, and another one is not", () => {
+    expect(isEmpty(loadDraft(storage))).toBe(true);
+    saveDraft(storage, draft);
+    setDraftAside(storage, "another");
+    expect(loadDraft(storage)).toEqual(draft);
+  });
+
+  it("comes back where its task did not stay on the chain", () => {
+    bringBack(storage, "another");
+    expect(isEmpty(loadDraft(storage))).toBe(true);
+    bringBack(storage, draft.id);
+    expect(loadDraft(storage)).toEqual(draft);
+  });
+
+  it("does not take the place of one that was begun since", () => {
+    const next = withModel(newDraft(), "b.keras", model);
+    saveDraft(storage, next);
+    bringBack(storage, draft.id);
+    expect(loadDraft(storage)).toEqual(next);
+    clearDraft(storage);
+  });
+
+  it("is gone for good once its task is final", () => {
+    dropPosted(storage, draft.id);
+    bringBack(storage, draft.id);
+    expect(isEmpty(loadDraft(storage))).toBe(true);
+  });
 });
 
 describe("a table", () => {

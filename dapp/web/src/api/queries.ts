@@ -12,6 +12,7 @@ import type {
   ResultView,
   Task,
   TaskPage,
+  TaskSummary,
   Timeline,
   TraceView,
   WorkerPage,
@@ -97,10 +98,15 @@ export function traceQuery(id: number) {
   });
 }
 
-export function resultQuery(id: number) {
+const UNPUBLISHED_MS = 15_000;
+
+/** Publishing is no event of the chain, so what is not there yet is asked for; what was refused need not come. */
+export function resultQuery({ id, state }: Pick<TaskSummary, "id" | "state">) {
+  const mayCome = state !== "failed" && state !== "cancelled";
   return queryOptions({
     queryKey: taskKeys(id).part("result"),
     queryFn: ({ signal }) => get<ResultView>(`/tasks/${id}/result`, {}, signal),
+    refetchInterval: ({ state: { data } }) => mayCome && data?.available === false && UNPUBLISHED_MS,
   });
 }
 

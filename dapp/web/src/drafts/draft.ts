@@ -46,6 +46,8 @@ export interface Wishes {
 export interface Draft {
   version: 1;
   id: string;
+  /** Its number among those that the account keeps; null where none has it. */
+  stored: string | null;
   origin: string | null;
   model: DraftModel | null;
   data: DraftData | null;
@@ -56,7 +58,8 @@ export interface Draft {
   wishes: Wishes;
 }
 
-const KEY = "trainyard.draft";
+export const KEY = "trainyard.draft";
+const POSTED_KEY = "trainyard.draft.posted";
 const SEGMENTS = 24;
 const LEAST_STEPS = 5;
 const MOST_RECORDS = 12;
@@ -67,6 +70,7 @@ export function newDraft(): Draft {
   return {
     version: 1,
     id,
+    stored: null,
     origin: null,
     model: null,
     data: null,
@@ -77,7 +81,7 @@ export function newDraft(): Draft {
   };
 }
 
-interface TextStore {
+export interface TextStore {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
   removeItem(key: string): void;
@@ -85,18 +89,22 @@ interface TextStore {
 
 /** The draft of an earlier visit, or a new one where there is none that can be read. */
 export function loadDraft(storage: TextStore): Draft {
+  return read(storage, KEY) ?? newDraft();
+}
+
+function read(storage: TextStore, key: string): Draft | null {
   try {
-    const found = JSON.parse(storage.getItem(KEY) ?? "null") as Partial<Draft> | null;
+    const found = JSON.parse(storage.getItem(key) ?? "null") as Partial<Draft> | null;
     if (found?.version === 1 && typeof found.id === "string") return { ...newDraft(), ...found };
   } catch {
     // Not ours, or from a version that wrote otherwise.
   }
-  return newDraft();
+  return null;
 }
 
-export function saveDraft(storage: TextStore, draft: Draft): void {
+export function saveDraft(storage: TextStore, draft: Draft, key = KEY): void {
   try {
-    storage.setItem(KEY, JSON.stringify(draft));
+    storage.setItem(key, JSON.stringify(draft));
   } catch {
     // Storage is full or blocked: the draft still lives as long as the page does.
   }
@@ -106,13 +114,39 @@ export function clearDraft(storage: TextStore): void {
   storage.removeItem(KEY);
 }
 
-/** Let go of a draft, if it is still the one that is kept. */
-export function forgetDraft(storage: TextStore, id: string): void {
-  if (loadDraft(storage).id === id) clearDraft(storage);
+/** Put a posted draft aside, if it is still the one that is kept: until its task is final it may be wanted again. */
+export function setDraftAside(storage: TextStore, id: string): void {
+  const draft = loadDraft(storage);
+  if (draft.id !== id) return;
+  saveDraft(storage, draft, POSTED_KEY);
+  clearDraft(storage);
+}
+
+/** Let go of a draft that was put aside. */
+export function dropPosted(storage: TextStore, id: string): void {
+  if (read(storage, POSTED_KEY)?.id === id) storage.removeItem(POSTED_KEY);
+}
+
+/** What was put aside is not posted after all: go on with it, where no other was begun. */
+export function bringBack(storage: TextStore, id: string): void {
+  const draft = read(storage, POSTED_KEY);
+  if (draft?.id !== id || !isEmpty(loadDraft(storage))) return;
+  saveDraft(storage, draft);
+  storage.removeItem(POSTED_KEY);
 }
 
 export function isEmpty(draft: Draft): boolean {
   return !draft.model && !draft.data;
+}
+
+/** Whether one is the other still, wherever it is stored. Every change makes its part anew. */
+export function isSameDraft(one: Draft, other: Draft): boolean {
+  const names = Object.keys(newDraft()) as (keyof Draft)[];
+  return names.every((name) => name === "stored" || one[name] === other[name]);
+}
+
+export function draftTitle(draft: Draft): string {
+  return draft.model?.name ?? draft.data?.name ?? "Draft";
 }
 
 /** A whole manifest taken apart: an example, or a task that is run again. */

@@ -1,14 +1,22 @@
-import { useCallback, useEffect, useState } from "react";
-import { clearDraft, type Draft, loadDraft, newDraft, saveDraft } from "~/drafts/draft";
+import { useCallback, useState, useSyncExternalStore } from "react";
+import { type Draft, KEY } from "~/drafts/draft";
+import { DraftStore } from "~/drafts/store";
 
-/** The draft of this browser; every change is kept at once. */
-export function useDraft(): [Draft, (change: (draft: Draft) => Draft) => void, () => void] {
-  const [draft, setDraft] = useState(() => loadDraft(localStorage));
-  useEffect(() => saveDraft(localStorage, draft), [draft]);
-  const reset = useCallback(() => {
-    // At once: who resets may leave the page before any effect runs.
-    clearDraft(localStorage);
-    setDraft(newDraft());
-  }, []);
-  return [draft, setDraft, reset];
+/** The draft of this browser, in whichever tab it is changed. */
+export function useDraft(): [Draft, DraftStore] {
+  const [store] = useState(() => new DraftStore(localStorage));
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      const follow = (event: StorageEvent) => event.key === KEY && store.follow();
+      window.addEventListener("storage", follow);
+      const stop = store.subscribe(listener);
+      return () => {
+        window.removeEventListener("storage", follow);
+        stop();
+      };
+    },
+    [store],
+  );
+  const draft = useSyncExternalStore(subscribe, () => store.draft);
+  return [draft, store];
 }

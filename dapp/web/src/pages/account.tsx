@@ -11,7 +11,8 @@ import { AddressTag, Amount, useAmount } from "~/components/chain";
 import { Trouble } from "~/components/errors";
 import { TaskTable } from "~/components/task_table";
 import { useTitle } from "~/components/title";
-import { type Draft, saveDraft } from "~/drafts/draft";
+import { type Draft, isEmpty, loadDraft, saveDraft } from "~/drafts/draft";
+import { ReplaceDialog } from "~/drafts/replace_dialog";
 import { isRejection } from "~/protocol/refusals";
 import { formatAgo } from "~/protocol/units";
 import { Link, navigate } from "~/router";
@@ -245,13 +246,24 @@ function Drafts() {
     queryFn: async ({ signal }) => (await get<{ items: StoredDraft[] }>("/drafts", {}, signal)).items,
   });
   const [error, setError] = useState<string | null>(null);
+  const [asked, setAsked] = useState<StoredDraft | null>(null);
+  const goOn = (one: StoredDraft) => {
+    saveDraft(localStorage, { ...(one.document as unknown as Draft), stored: one.id });
+    navigate("/new");
+  };
   const remove = async (id: string) => {
+    setError(null);
     await send("DELETE", `/drafts/${id}`).catch((caught: unknown) => setError(problemText(caught)));
     void client.invalidateQueries({ queryKey: ["drafts"] });
   };
   if (!data?.length) return null;
   return (
     <Card flush title="Drafts">
+      <ReplaceDialog
+        draft={asked && loadDraft(localStorage)}
+        onReplace={() => asked && goOn(asked)}
+        onKeep={() => setAsked(null)}
+      />
       {error && (
         <Notice tone="bad" title="Not deleted">
           {error}
@@ -265,10 +277,7 @@ function Drafts() {
             <span className="row">
               <Button
                 size="small"
-                onClick={() => {
-                  saveDraft(localStorage, one.document as unknown as Draft);
-                  navigate("/new");
-                }}
+                onClick={() => (isEmpty(loadDraft(localStorage)) ? goOn(one) : setAsked(one))}
               >
                 Go on with it
               </Button>

@@ -1,5 +1,6 @@
 /** Transactions of this browser, kept through reloads until they are final and somebody has seen them. */
 
+import { type Kept, keptIn, merged, textOf } from "~/transactions/merging";
 import { type Call, isSameCall, type Taker } from "~/transactions/replaced";
 
 export type Stage = "signing" | "sent" | "mined" | "final" | "failed" | "rejected" | "lost";
@@ -24,8 +25,7 @@ export interface Tracked {
   call?: Call;
 }
 
-const KEY = "trainyard.transactions";
-const MOST = 30;
+export const KEY = "trainyard.transactions";
 
 export interface TextStore {
   getItem(key: string): string | null;
@@ -34,39 +34,37 @@ export interface TextStore {
 
 /** What a reload leaves of each: a wallet that was open is not connected to the page any more. */
 export function restored(text: string | null): Tracked[] {
-  let found: unknown;
-  try {
-    found = JSON.parse(text ?? "[]");
-  } catch {
-    return [];
-  }
-  if (!Array.isArray(found)) return [];
-  return found
-    .filter((one): one is Tracked => typeof one?.id === "string" && typeof one?.stage === "string")
-    .map((one) =>
-      one.stage === "signing"
-        ? {
-            ...one,
-            stage: "lost",
-            error:
-              "The page was loaded again while your wallet was open. If you signed, it shows in the market soon; if not, nothing was sent.",
-          }
-        : one,
-    );
+  return keptIn(text).items.map((one) =>
+    one.stage === "signing"
+      ? {
+          ...one,
+          stage: "lost",
+          error:
+            "The page was loaded again while your wallet was open. If you signed, it shows in the market soon; if not, nothing was sent.",
+        }
+      : one,
+  );
 }
 
+/** One list for all tabs of this browser: what each writes is merged with what the others wrote. */
 export class TransactionStore {
-  #items: readonly Tracked[];
+  #kept: Kept;
+  /** Those for which this very page opened the wallet: no other tab knows better. */
+  readonly #opened = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #storage: TextStore;
 
   constructor(storage: TextStore) {
     this.#storage = storage;
-    this.#items = restored(storage.getItem(KEY));
+    const text = storage.getItem(KEY);
+    const { items, gone } = keptIn(text);
+    this.#kept = { items: restored(text), gone };
+    // What became of it is known here, and other tabs would wait for a wallet that nobody has open.
+    if (items.some((one) => one.stage === "signing")) this.#write(this.#kept);
   }
 
   get items(): readonly Tracked[] {
-    return this.#items;
+    return this.#kept.items;
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -75,25 +73,63 @@ export class TransactionStore {
   };
 
   add(item: Tracked): void {
-    this.#write([item, ...this.#items].slice(0, MOST));
+    this.#opened.add(item.id);
+    const { items, gone } = this.#read();
+    this.#write({ items: [item, ...items], gone });
   }
 
   change(id: string, changes: Partial<Tracked>): void {
-    if (!this.#items.some((one) => one.id === id)) return;
-    this.#write(this.#items.map((one) => (one.id === id ? { ...one, ...changes } : one)));
+    const { items, gone } = this.#read();
+    const one = items.find((other) => other.id === id);
+    if (!one) return;
+    // Another tab saw its end while this one still asked the node.
+    const isLate = one.hash && !isPending(one.stage) && changes.stage && isPending(changes.stage);
+    const next = isLate ? one : { ...one, ...changes };
+    this.#write({ items: items.map((other) => (other === one ? next : other)), gone });
   }
 
   remove(id: string): void {
-    this.#write(this.#items.filter((one) => one.id !== id));
+    const { items, gone } = this.#read();
+    if (gone.includes(id)) return;
+    this.#write({ items: items.filter((one) => one.id !== id), gone: [id, ...gone] });
   }
 
-  #write(items: readonly Tracked[]): void {
-    this.#items = items;
+  /** Another tab has written. */
+  follow(): void {
+    const stored = keptIn(this.#storage.getItem(KEY));
+    const both = this.#read();
+    // Two tabs that write at once may miss each other: what was sent must not get lost on the way, nor be
+    // called lost by a page that was loaded while the wallet is open here.
+    const isMissed = both.items.some((one) => {
+      const other = stored.items.find(({ id }) => id === one.id);
+      return !other || (one.hash && !other.hash) || (one.stage === "signing" && other.stage === "lost");
+    });
+    if (isMissed) this.#write({ ...both, items: both.items.map((one) => this.#asserted(one)) });
+    else this.#show(both);
+  }
+
+  /** Said again and later, where it waits for this page's own wallet. */
+  #asserted(item: Tracked): Tracked {
+    const isOpen = item.stage === "signing" && this.#opened.has(item.id);
+    return isOpen ? { ...item, at: Math.max(Date.now(), item.at + 1) } : item;
+  }
+
+  #read(): Kept {
+    return merged(this.#kept, keptIn(this.#storage.getItem(KEY)), this.#opened);
+  }
+
+  #write(kept: Kept): void {
+    const bounded = merged(kept, { items: [], gone: [] });
     try {
-      this.#storage.setItem(KEY, JSON.stringify(items));
+      this.#storage.setItem(KEY, textOf(bounded));
     } catch {
       // Storage is full or blocked: it still works until the next reload.
     }
+    this.#show(bounded);
+  }
+
+  #show(kept: Kept): void {
+    this.#kept = kept;
     for (const listener of this.#listeners) listener();
   }
 }

@@ -12,16 +12,28 @@ import {
 } from "viem/actions";
 import { useClient } from "wagmi";
 import { forgetTask, useConfig } from "~/api/queries";
-import { forgetDraft, loadDraft } from "~/drafts/draft";
+import { bringBack, dropPosted, loadDraft, setDraftAside } from "~/drafts/draft";
 import { marketAbi } from "~/protocol/abi";
 import { explainFailure } from "~/protocol/refusals";
 import { navigate } from "~/router";
 import { takerOf } from "~/transactions/replaced";
-import { fateOf, fateOfReplaced, isPending, type Tracked, TransactionStore } from "~/transactions/store";
+import {
+  fateOf,
+  fateOfReplaced,
+  isPending,
+  KEY,
+  type Stage,
+  type Tracked,
+  TransactionStore,
+} from "~/transactions/store";
 
 export const transactions = new TransactionStore(
   typeof localStorage === "undefined" ? { getItem: () => null, setItem: () => {} } : localStorage,
 );
+
+if (typeof window !== "undefined") {
+  window.addEventListener("storage", (event) => event.key === KEY && transactions.follow());
+}
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -61,10 +73,10 @@ export function useTracking(): void {
           const changes = await progressOf(client, item, item.hash, head, needed, currency.symbol);
           if (!changes) continue;
           transactions.change(item.id, changes);
+          if (item.draft && changes.stage) followDraft(item.draft, changes.stage, changes.task ?? item.task);
           if (changes.stage === "mined" || changes.stage === "failed" || changes.stage === "final") {
             const task = changes.task ?? item.task;
             if (task) forgetTask(queries, task);
-            if (item.draft && changes.stage !== "failed") leaveDraft(item.draft, task);
             void queries.invalidateQueries({ queryKey: ["account"] });
             void queries.invalidateQueries({ queryKey: ["balance"] });
           }
@@ -82,12 +94,15 @@ export function useTracking(): void {
   }, [isWatching, client, chainId, needed, queries, currency.symbol]);
 }
 
-/** Posted is posted: who comes back to the form later is not to post it once more. */
-function leaveDraft(draft: string, task: number | null): void {
+/** Posted is posted: who comes back to the form later is not to post it once more, unless a reorg undoes it. */
+function followDraft(draft: string, stage: Stage, task: number | null): void {
+  if (stage === "failed" || stage === "lost") bringBack(localStorage, draft);
+  if (stage !== "mined" && stage !== "final") return;
   // Here and not in the form: that may still be loading, and would then begin an empty one.
   const isShown = location.pathname === "/new" && loadDraft(localStorage).id === draft;
-  forgetDraft(localStorage, draft);
+  setDraftAside(localStorage, draft);
   if (isShown && task) navigate(`/tasks/${task}`, { replace: true });
+  if (stage === "final") dropPosted(localStorage, draft);
 }
 
 /** What is new about a transaction that was sent; null where nothing is. */

@@ -1,13 +1,14 @@
 /** A new task: model, data, training, verification and price, and a check of all of it before the wallet opens. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { ApiError, problemText } from "~/api/client";
 import { manifestQuery } from "~/api/queries";
 import { Button, Card, Notice } from "~/components/basics";
 import { Icon } from "~/components/icons";
 import { useTitle } from "~/components/title";
 import { draftFromManifest, isEmpty, manifestOf } from "~/drafts/draft";
+import { ReplaceDialog } from "~/drafts/replace_dialog";
 import { useDraft } from "~/drafts/use_draft";
 import { DataStep } from "~/pages/new_task/data_step";
 import { ModelStep } from "~/pages/new_task/model_step";
@@ -23,7 +24,8 @@ import { useTransactions } from "~/transactions/tracking";
 
 export default function NewTaskPage() {
   useTitle("New task");
-  const [draft, change, reset] = useDraft();
+  const [draft, store] = useDraft();
+  const { change, reset, leave } = store;
   const [search, setSearch] = useSearch();
   const from = Number(search.get("from")) || null;
   const again = useQuery({ ...manifestQuery(from ?? 0), enabled: from !== null });
@@ -32,21 +34,29 @@ export default function NewTaskPage() {
   const mine = useTransactions().find((one) => one.draft === draft.id);
   const postedTask = mine && (mine.stage === "mined" || mine.stage === "final") ? mine.task : null;
 
-  useEffect(() => {
+  const leaveQuery = useCallback(() => setSearch({ from: null }), [setSearch]);
+  const takeOver = useCallback(() => {
     if (from === null || !again.data) return;
     const { manifest, summary } = again.data;
-    if (manifest) {
-      change(() => draftFromManifest(manifest, `task ${from}`, summary.title ?? `task ${from}`));
-      setNote(null);
-    } else setNote(`The manifest of task ${from} cannot be read: ${summary.error ?? "nobody serves it"}.`);
-    setSearch({ from: null });
-  }, [from, again.data, change, setSearch]);
+    leaveQuery();
+    if (manifest) change(() => draftFromManifest(manifest, `task ${from}`, summary.title ?? `task ${from}`));
+    setNote(
+      manifest
+        ? null
+        : `The manifest of task ${from} cannot be read: ${summary.error ?? "nobody serves it"}.`,
+    );
+  }, [from, again.data, change, leaveQuery]);
+
+  const isAsked = from !== null && Boolean(again.data?.manifest) && !isEmpty(draft);
+  useEffect(() => {
+    if (!isAsked) takeOver();
+  }, [isAsked, takeOver]);
 
   useEffect(() => {
     if (!postedTask) return;
-    reset();
+    leave();
     navigate(`/tasks/${postedTask}`, { replace: true });
-  }, [postedTask, reset]);
+  }, [postedTask, leave]);
 
   return (
     <div className="stack">
@@ -59,7 +69,7 @@ export default function NewTaskPage() {
           </p>
         </div>
         <div className="row">
-          <SaveDraft draft={draft} />
+          <SaveDraft draft={draft} change={change} />
           {!isEmpty(draft) && (
             <Button look="quiet" onClick={reset}>
               Start over
@@ -67,6 +77,7 @@ export default function NewTaskPage() {
           )}
         </div>
       </div>
+      {isAsked && <ReplaceDialog draft={draft} onReplace={takeOver} onKeep={leaveQuery} />}
       {mine && isPending(mine.stage) && <Posting item={mine} />}
       {note && (
         <Notice tone="bad" title="Not taken over">

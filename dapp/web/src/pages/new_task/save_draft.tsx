@@ -1,23 +1,40 @@
 /** Keeps a draft with the account, for another browser; only for who is signed in. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { send } from "~/api/client";
+import { ApiError, problemText } from "~/api/client";
 import { Button } from "~/components/basics";
-import { type Draft, isEmpty } from "~/drafts/draft";
+import { type Draft, isEmpty, isSameDraft } from "~/drafts/draft";
+import { storeDraft } from "~/drafts/storing";
 import { useSession } from "~/wallet/session";
 
-export function SaveDraft({ draft }: { draft: Draft }) {
+interface SaveDraftProps {
+  draft: Draft;
+  change: (change: (draft: Draft) => Draft) => void;
+}
+
+export function SaveDraft({ draft, change }: SaveDraftProps) {
   const session = useSession();
   const client = useQueryClient();
   const save = useMutation({
-    mutationFn: () =>
-      send("POST", "/drafts", { title: draft.model?.name ?? draft.data?.name ?? "Draft", document: draft }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["drafts"] }),
+    mutationFn: storeDraft,
+    onSuccess: ({ id }, saved) => {
+      change((now) => (now.id === saved.id ? { ...now, stored: id } : now));
+      void client.invalidateQueries({ queryKey: ["drafts"] });
+    },
   });
   if (!session.data?.address || isEmpty(draft)) return null;
+  const isSaved = save.isSuccess && isSameDraft(save.variables, draft);
   return (
-    <Button busy={save.isPending} onClick={() => save.mutate()}>
-      {save.isSuccess ? "Saved to your account" : "Save to account"}
-    </Button>
+    <>
+      {save.error && (
+        <span className="small tone-bad" role="alert">
+          Not saved: {problemText(save.error)}
+          {save.error instanceof ApiError && save.error.problem.fix && `; ${save.error.problem.fix}`}
+        </span>
+      )}
+      <Button busy={save.isPending} onClick={() => save.mutate(draft)}>
+        {isSaved ? "Saved to your account" : "Save to account"}
+      </Button>
+    </>
   );
 }

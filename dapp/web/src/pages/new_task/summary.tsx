@@ -59,7 +59,7 @@ function Priced({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWor
   const wallet = useWallet();
   const { data: balance } = useBalance(wallet.address);
   const { terms } = quote;
-  const refundFrom = now + terms.join_for;
+  const joinBy = now + terms.join_for;
   const problems = config.params ? problemsOf(terms, config.params) : [];
   const check = useCheck(quote);
   const measured = check.preflight?.estimated_train_s ?? null;
@@ -67,7 +67,7 @@ function Priced({ draft, quote, isWorking }: { draft: Draft; quote: Quote; isWor
     <>
       <p className="sentence" data-testid="cost-sentence">
         At most {amount(quote.at_most_wei)}, likely {amount(quote.likely_wei)}, refundable from{" "}
-        {formatMoment(refundFrom, now)}.
+        {formatMoment(joinBy, now)}, or {formatMoment(joinBy + terms.train_for, now)} once training began.
       </p>
       <p className="small muted">{quote.refund_rule}</p>
       <dl className="facts">

@@ -1,7 +1,7 @@
 /** Points of a run in columns, by metric and worker: as they are kept, merged and drawn. */
 
 import type { MetricsEvent } from "~/api/live";
-import type { LogLine, MetricSeries } from "~/api/types";
+import type { LogLine, LogPage, MetricSeries } from "~/api/types";
 
 export interface Curve {
   slot: number;
@@ -59,6 +59,17 @@ export function addLines(
   return [...byId.values()].sort((a, b) => a.id - b.id).slice(-most);
 }
 
+/** Lines that were there before the server was asked, those it gave, and those that came while it answered. */
+export function joinLines(
+  before: readonly LogLine[],
+  page: Pick<LogPage, "items" | "has_more">,
+  early: readonly LogLine[],
+): readonly LogLine[] {
+  // It gives only so many: where more than those were missed, what was there before would leave a hole.
+  const isTorn = page.has_more && (page.items[0]?.id ?? 0) > (before.at(-1)?.id ?? -1);
+  return addLines(isTorn ? page.items : addLines(page.items, before), early);
+}
+
 export interface Columns {
   slots: number[];
   /** Steps, then the values of each slot; null where a slot has none at that step. */
@@ -79,6 +90,33 @@ export function columnsOf(bySlot: ReadonlyMap<number, Curve>): Columns {
     return column;
   });
   return { slots, data: [steps, ...columns] };
+}
+
+/** What a chart says at one of its steps: the step, and each worker's value there. */
+export function readingAt(slots: readonly number[], data: Columns["data"], at: number): string[] {
+  const values = slots.flatMap((slot, index) => {
+    const value = data[index + 1]?.[at];
+    return value === null || value === undefined ? [] : [`worker ${slot}: ${value.toPrecision(4)}`];
+  });
+  return [`step ${data[0][at]}`, ...values];
+}
+
+const FAR = 10;
+
+/** Where a key leads among the points of a chart, from the last one on; null where it leads nowhere. */
+export function placeFor(key: string, at: number | null, last: number): number | null {
+  const here = at ?? last;
+  const to = {
+    ArrowLeft: here - 1,
+    ArrowRight: here + 1,
+    ArrowDown: here - 1,
+    ArrowUp: here + 1,
+    PageDown: here - FAR,
+    PageUp: here + FAR,
+    Home: 0,
+    End: last,
+  }[key];
+  return to === undefined || last < 0 ? null : Math.min(last, Math.max(0, to));
 }
 
 /** What people look at first. */

@@ -1,15 +1,16 @@
 /** uPlot in React: made once, fed as points come, drawn anew when the theme or the width changes. */
 
 import "uplot/dist/uPlot.min.css";
-import { useEffect, useRef } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
+import { type Columns, placeFor, readingAt } from "~/pages/task/curves";
 
 const HEIGHT = 230;
 
 interface PlotProps {
   title: string;
   slots: number[];
-  data: [number[], ...(number | null)[][]];
+  data: Columns["data"];
 }
 
 /** What a CSS variable comes to here and now; a canvas cannot read it by itself. */
@@ -49,12 +50,12 @@ function optionsFor(element: HTMLElement, slots: number[]): uPlot.Options {
         points: { show: false },
       })),
     ],
-    plugins: [reading()],
+    plugins: [reading(slots)],
   };
 }
 
-/** The values under the cursor, beside it. */
-function reading(): uPlot.Plugin {
+/** The values under the cursor, beside it; the pointer moves it, and so do keys. */
+function reading(slots: number[]): uPlot.Plugin {
   let box: HTMLDivElement;
   return {
     hooks: {
@@ -68,12 +69,7 @@ function reading(): uPlot.Plugin {
         const at = plot.cursor.idx;
         box.hidden = at === null || at === undefined;
         if (at === null || at === undefined) return;
-        const values = plot.series
-          .slice(1)
-          .map((series, index) => [series.label, plot.data[index + 1]?.[at]] as const)
-          .filter(([, value]) => value !== null && value !== undefined)
-          .map(([label, value]) => `${String(label)}: ${Number(value).toPrecision(4)}`);
-        box.textContent = [`step ${plot.data[0][at]}`, ...values].join("\n");
+        box.textContent = readingAt(slots, plot.data as Columns["data"], at).join("\n");
         const left = plot.cursor.left ?? 0;
         box.style.transform =
           left > plot.over.clientWidth / 2
@@ -82,6 +78,10 @@ function reading(): uPlot.Plugin {
       },
     },
   };
+}
+
+function point(plot: uPlot | null, at: number): void {
+  plot?.setCursor({ left: plot.valToPos(plot.data[0][at] ?? 0, "x"), top: plot.over.clientHeight / 2 });
 }
 
 export default function Plot({ title, slots, data }: PlotProps) {
@@ -116,17 +116,44 @@ export default function Plot({ title, slots, data }: PlotProps) {
     };
   }, [lines]);
 
+  const steps = data[0];
+  const last = steps.length - 1;
+  // The step that the keys have come to; its place changes as points come.
+  const [step, setStep] = useState<number | null>(null);
+  const found = step === null ? -1 : steps.findLastIndex((one) => one <= step);
+  const at = found < 0 ? null : found;
   useEffect(() => {
     plot.current?.setData(data as uPlot.AlignedData);
   }, [data]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new points move what is read
+  useEffect(() => {
+    // The new scales are there only then.
+    if (at !== null) queueMicrotask(() => point(plot.current, at));
+  }, [data, at]);
 
-  const steps = data[0];
+  const move = (event: KeyboardEvent) => {
+    const to = placeFor(event.key, at, last);
+    if (to === null) return;
+    event.preventDefault();
+    setStep(steps[to] ?? null);
+  };
+  const leave = () => {
+    setStep(null);
+    plot.current?.setCursor({ left: -10, top: -10 });
+  };
   return (
     <div
       className="chart-plot"
       ref={holder}
-      role="img"
-      aria-label={`${title} over ${steps.length} points, up to step ${steps.at(-1) ?? 0}`}
+      role="slider"
+      tabIndex={0}
+      aria-label={`${title} over ${steps.length} points, up to step ${steps[last] ?? 0}`}
+      aria-valuemin={steps[0] ?? 0}
+      aria-valuemax={steps[last] ?? 0}
+      aria-valuenow={steps[at ?? last] ?? 0}
+      aria-valuetext={readingAt(slots, data, at ?? last).join(", ")}
+      onKeyDown={move}
+      onBlur={leave}
     />
   );
 }

@@ -13,8 +13,8 @@ import { failureText } from "~/protocol/states";
 import { formatElapsed } from "~/protocol/units";
 
 export function ResultCard({ view }: { view: Task }) {
-  const { id, state } = view.task;
-  const { data, error, refetch } = useQuery(resultQuery(id));
+  const { state } = view.task;
+  const { data, error, refetch } = useQuery(resultQuery(view.task));
   if (error && !data) return <Trouble error={error} what="The result" retry={() => void refetch()} />;
   if (!data) {
     return (

@@ -1,7 +1,7 @@
 /** A task: where it stands, who moves next, what the run looks like, and what came of it. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { ApiError } from "~/api/client";
 import { type Line, type LiveEvent, useLive } from "~/api/live";
 import { forgetTask, taskKeys, taskQuery, timelineQuery } from "~/api/queries";
@@ -51,7 +51,8 @@ export default function TaskPage({ id }: { id: number }) {
     retry: (count, error) => (isMissing(error) ? isOurs && count < WAITS : count < 3),
     retryDelay: 700,
     // A deadline that passes is no event: what may be done then is asked for.
-    refetchInterval: ({ state }) => (state.data && isOver(state.data.task.state) ? false : REFRESH_MS),
+    refetchInterval: ({ state: { data, error } }) =>
+      data && !error && isOver(data.task.state) ? false : REFRESH_MS,
   });
   useTitle(view.data ? `Task ${id}: ${taskTitle(view.data.task)}` : `Task ${id}`);
   const run = useRun(id);
@@ -74,23 +75,26 @@ export default function TaskPage({ id }: { id: number }) {
     }
   };
   const line = useLive([`task:${id}`], take);
+  // A reorg may take back what was shown already.
+  if (isMissing(view.error)) return <NoTask id={id} isGone={view.data !== undefined} />;
   if (view.error && !view.data) {
-    return isMissing(view.error) ? (
-      <NoTask id={id} />
-    ) : (
-      <Trouble error={view.error} what={`Task ${id}`} retry={() => void view.refetch()} />
-    );
+    return <Trouble error={view.error} what={`Task ${id}`} retry={() => void view.refetch()} />;
   }
   return view.data ? <Shown view={view.data} run={run} line={line} /> : <Loading />;
 }
 
-function NoTask({ id }: { id: number }) {
+function NoTask({ id, isGone }: { id: number; isGone: boolean }) {
   return (
     <Card>
-      <Empty level={1} icon="search" title={`There is no task ${id} yet`}>
+      <Empty
+        level={1}
+        icon="search"
+        title={isGone ? `Task ${id} is not on the chain any more` : `There is no task ${id} yet`}
+      >
         <p>
-          If it was posted a moment ago, the server has not seen its block yet: this page looks again when you
-          load it.
+          {isGone
+            ? "The chain took back the block that it was posted in, or the server reads the chain anew. It comes back if its transaction gets into another block, maybe under another number; this page looks again by itself."
+            : "If it was posted a moment ago, the server has not seen its block yet: this page looks again by itself."}
         </p>
         <Link to="/" className="button">
           To the market
@@ -118,6 +122,9 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
   const tab = TABS.some((one) => one.id === search.get("tab")) ? (search.get("tab") ?? "run") : "run";
   const timeline = useQuery(timelineQuery(view.task.id));
   const { task } = view;
+  // What comes while somebody watches must not push away what they look at: then it is below.
+  const [isAbove] = useState(isOver(task.state));
+  const result = (task.state === "settled" || view.has_result) && <ResultCard view={view} />;
   return (
     <div className="stack">
       <Header view={view} line={line} />
@@ -127,7 +134,7 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
       <ClockCard view={view} />
       <div className="split">
         <div className="stack">
-          {(task.state === "settled" || view.has_result) && <ResultCard view={view} />}
+          {isAbove && result}
           <div>
             <Tabs
               label="Parts of the task"
@@ -137,6 +144,7 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
             />
           </div>
           <TabPanel id={tab}>{panelOf(tab, view, run, timeline.data?.events)}</TabPanel>
+          {!isAbove && result}
         </div>
         <aside className="stack">
           <MovesCard view={view} />

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { get } from "~/api/client";
 import type { MetricsEvent } from "~/api/live";
 import type { LogLine, LogPage, MetricsView } from "~/api/types";
-import { addLines, addMetrics, type Curves, curvesOf } from "~/pages/task/curves";
+import { addLines, addMetrics, type Curves, curvesOf, joinLines } from "~/pages/task/curves";
 
 // Charts follow within half a second; drawing more often would only cost power.
 const DRAW_EVERY_MS = 250;
@@ -27,6 +27,7 @@ export function useRun(task: number): Run {
   const curves = useRef<Curves>(new Map());
   const lines = useRef<readonly LogLine[]>([]);
   const early = useRef<MetricsEvent[] | null>([]);
+  const earlyLines = useRef<readonly LogLine[] | null>([]);
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const [shown, setShown] = useState<{ curves: Curves; lines: readonly LogLine[] }>({
     curves: new Map(),
@@ -49,6 +50,7 @@ export function useRun(task: number): Run {
     const stop = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
     early.current = [];
+    earlyLines.current ??= [];
     Promise.all([
       get<MetricsView>(`/tasks/${task}/metrics`, { points: 2000 }, stop.signal),
       get<LogPage>(`/tasks/${task}/logs`, { limit: 500 }, stop.signal),
@@ -58,7 +60,8 @@ export function useRun(task: number): Run {
         // What came live meanwhile is either in the answer already, or newer.
         for (const event of early.current ?? []) addMetrics(curves.current, event);
         early.current = null;
-        lines.current = addLines(page.items, lines.current);
+        lines.current = joinLines(lines.current, page, earlyLines.current ?? []);
+        earlyLines.current = null;
         setOlder(page.has_more);
         setError(null);
         setLoaded(true);
@@ -93,7 +96,8 @@ export function useRun(task: number): Run {
   );
   const takeLines = useCallback(
     (found: readonly LogLine[]) => {
-      lines.current = addLines(lines.current, found);
+      if (earlyLines.current) earlyLines.current = addLines(earlyLines.current, found);
+      else lines.current = addLines(lines.current, found);
       draw();
     },
     [draw],
@@ -106,6 +110,10 @@ export function useRun(task: number): Run {
     setOlder(page.has_more);
     draw();
   }, [task, draw]);
-  const reload = useCallback(() => setAttempt((count) => count + 1), []);
+  const reload = useCallback(() => {
+    // From now on: what comes before the server is asked is no sign that nothing was missed.
+    earlyLines.current ??= [];
+    setAttempt((count) => count + 1);
+  }, []);
   return { ...shown, isLoaded, hasOlderLines, error, takeMetrics, takeLines, loadOlderLines, reload };
 }
