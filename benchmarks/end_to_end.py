@@ -295,7 +295,6 @@ def main() -> None:
     # The same two cores for all, however many there are; children inherit them.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
     nets = [QUICK] if options.quick else [NETS[name] for name in options.nets]
-    # A short name: Ray puts sockets below it.
     folder = Path(tempfile.mkdtemp(prefix="e2e-"))
     bench = Bench(folder, nets, quick=options.quick)
     try:
