@@ -50,12 +50,14 @@ from benchmarks.end_to_end_figures import (
     FIT,
     FLOWER,
     MIRRORED,
+    QUICK_LACKS,
     REPLICATE,
     ROUNDS,
     SINGLE,
     SYNC,
     Row,
     Scaling,
+    apart,
     beside,
     figures,
 )
@@ -71,7 +73,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _FLOWER = _ROOT / "build" / "flower" / "bin" / "python"
 _CORES = WORKERS = 2
 _AUDITS = 2
-_COPIES, _QUICK_COPIES = 3, 2
+_COPIES = 3
 # What Flower and Ray would otherwise tell their makers, or keep at home.
 _FLOWERS = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _MODULES = {FIT: "end_to_end_fit", MIRRORED: "end_to_end_mirrored", FLOWER: "end_to_end_flower"}
@@ -84,7 +86,9 @@ _ON_MARKET: dict[str, dict[str, Any]] = {
 }
 _REPEATED = (SINGLE, COARSE)
 # Of the quick form. A job so short does not tell how audits grow, and starting takes most of it.
-_LEFT_OUT = (SYNC, COARSE)
+_LEFT_OUT = (SYNC, COARSE, REPLICATE)
+# For what a command leaves behind to end by itself.
+_GRACE_S, _QUICK_GRACE_S = 20.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Bench:
 
     def __init__(self, folder: Path, nets: Sequence[Net], *, quick: bool) -> None:
         self._folder, self._nets, self._quick = folder, nets, quick
+        self._grace_s = _QUICK_GRACE_S if quick else _GRACE_S
         self._power = find_power()
         self.failures: list[Failure] = []
 
@@ -172,6 +177,7 @@ class Bench:
             job.folder,
             alone=not alone,
             environment=_FLOWERS | {"FLWR_HOME": str(job.folder / "flwr")},
+            grace_s=self._grace_s,
         )
         outcome = Outcome.load(job)
         row = self._row(net, way, job, outcome, cpu_s, peer_bytes=outcome.sent_bytes)
@@ -179,7 +185,7 @@ class Bench:
 
     def _on_market(self) -> list[Measured]:
         ways = [way for way in _ON_MARKET if not (self._quick and way in _LEFT_OUT)]
-        trainers = _QUICK_COPIES if self._quick else _COPIES
+        trainers = WORKERS if self._quick else max(WORKERS, _COPIES)
         found: list[Measured] = []
         try:
             with running_yard(self._folder / "net", trainers) as yard:
@@ -198,10 +204,8 @@ class Bench:
 
     def _traded(self, yard: Yard, net: Net, way: str, suffix: str) -> Measured:
         changes = _ON_MARKET[way] | {"devnet": yard.net.place.folder}
-        if self._quick and way == REPLICATE:
-            changes |= {"verify": f"replicate:{_QUICK_COPIES}"}
         job = self._job(net, way, suffix, **changes)
-        found = yard.train(job)
+        found = yard.train(job, most=net.moments)
         if way != REPLICATE and found.audits != _AUDITS:
             raise SystemExit(f"{found.audits} of {_AUDITS} audits agree")
         row = self._row(
@@ -312,7 +316,8 @@ def main() -> None:
     show(rows, bench.failures, basis, quick=options.quick)
     failed = list(map(str, bench.failures))
     told = figures(rows, scalings, audits=_AUDITS, failed=failed)
-    more = beside(rows) | {"failed": failed, "rows": [asdict(row) for row in rows]}
+    told, unmeasured = apart(told, QUICK_LACKS if options.quick else ())
+    more = beside(rows) | unmeasured | {"failed": failed, "rows": [asdict(row) for row in rows]}
     sys.exit(report("The market beside the rest", told, lines_of(scalings), more))
 
 
