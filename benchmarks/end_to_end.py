@@ -14,8 +14,10 @@ hand.
 
 Processor time is that of all processes, those included that have ended
 (`benchmarks.end_to_end_accounts`); training and checking are the processes that agents started for
-a task, without the agents, which poll, and without agents that had no part in it. Where workers
-train together each checks a segment before it signs, which counts as training.
+a task, without the agents, which poll, and without agents that had no part in it. The gateways by
+which agents show their content are such processes too, so what they take is within training and
+checking. Where workers train together each checks a segment before it signs, which counts as
+training.
 
 Bytes are what passes from one party to another, without the records, which everybody has from the
 start. On the market they are what workers send each other, by their journals, and all that passes
@@ -67,7 +69,7 @@ from benchmarks.end_to_end_models import Trial, try_out
 from benchmarks.end_to_end_nets import NETS, QUICK, RATE, Net, prepare
 from benchmarks.end_to_end_tables import Failure, lines_of, show
 from benchmarks.reporting import report
-from trainyard.engine.energy import BASES, Power, find_power
+from trainyard.engine.energy import BASES, Power, find_watts
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FLOWER = _ROOT / "build" / "flower" / "bin" / "python"
@@ -105,7 +107,7 @@ class Bench:
     def __init__(self, folder: Path, nets: Sequence[Net], *, quick: bool) -> None:
         self._folder, self._nets, self._quick = folder, nets, quick
         self._grace_s = _QUICK_GRACE_S if quick else _GRACE_S
-        self._power = find_power()
+        self._power = find_watts()
         self.failures: list[Failure] = []
 
     def rows(self) -> list[Row]:
@@ -272,8 +274,8 @@ def checking(job: Job, found: Traded) -> dict[str, float]:
 
 
 def _energy_j(power: Power | None, cpu_s: float) -> float | None:
-    """As the engine estimates it; with counters instead of watts, nothing is known of others."""
-    return cpu_s * power.core_w if power is not None and power.counters is None else None
+    """By the watts of a core in use, on all machines: counters would have others' work in them."""
+    return None if power is None else cpu_s * power.core_w
 
 
 def _mean(row: Row, again: Row) -> Row:
@@ -311,7 +313,7 @@ def main() -> None:
         )
         for net in nets
     }
-    power = find_power()
+    power = find_watts()
     basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
     show(rows, bench.failures, basis, quick=options.quick)
     failed = list(map(str, bench.failures))
