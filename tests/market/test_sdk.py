@@ -541,5 +541,6 @@ def test_the_tutorial_does_what_it_says(world: World, tmp_path: Path) -> None:
     assert "come out as claimed, bit by bit" in told
 
 
-# The examples and the how-to pages, on this module's market.
+# The examples and the how-to pages, and who pays with a key of their own, on this module's market.
 from tests.market.example_tests import *  # noqa: E402, F403
+from tests.market.keystore_tests import *  # noqa: E402, F403
