@@ -438,6 +438,7 @@ def test_the_command_writes_predictions_to_a_file(
     code, found = world.command("predict", left, *files, "--budget", "0.5 ETH", "--batch", 20)
 
     assert (code, found["shape"]) == (0, [50, 2]), found
+    assert found["tasks"] == [max(world.market.read().book.tasks)]
     expected = attached[0].predict(x, verbose=0)
     np.testing.assert_allclose(np.load(files[1]), expected, rtol=1e-5, atol=1e-6)
 

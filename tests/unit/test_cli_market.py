@@ -11,6 +11,7 @@ from eth_account import Account
 from typer.testing import CliRunner
 
 import tests.quiet_web3  # noqa: F401
+from tests.unit.rights import without_roots_rights
 from trainyard.chain.keystore import open_keystore
 from trainyard.cli.app import app
 from trainyard.cli.failing import telling_failures
@@ -149,6 +150,30 @@ def test_notes_of_an_error_are_told_with_it(capsys: pytest.CaptureFixture[str]) 
         raise error
 
     assert capsys.readouterr().err == "trainyard: it went wrong; task 7 is posted\n"
+    full = OSError(28, "No space left on device")
+    full.add_note("task 7 is posted")
+    with pytest.raises(typer.Exit), telling_failures():
+        raise full
+    assert capsys.readouterr().err.endswith(
+        "check the path and its permissions; task 7 is posted\n"
+    )
+
+
+def test_answers_that_could_not_be_kept_are_never_paid_for(home: Path) -> None:
+    def predict(target: Path) -> tuple[int, str]:
+        code, said = run("predict", 7, home / "x.npy", target, "--budget", "1 ETH")
+        return code, said["error"]
+
+    (home / "closed").mkdir(mode=0o700)
+    (home / "kept.npy").write_bytes(b"")
+    (home / "kept.npy").chmod(0o600)
+
+    code, said = predict(home / "none" / "y.npy")
+    assert (code, "none/y.npy cannot be written (No such file" in said) == (2, True)
+    with without_roots_rights():
+        for name in ("closed/y.npy", "kept.npy"):
+            code, said = predict(home / name)
+            assert (code, f"{name} cannot be written (Permission denied)" in said) == (2, True)
 
 
 def test_other_slips_are_told_with_what_to_do(home: Path) -> None:

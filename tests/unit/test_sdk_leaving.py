@@ -58,7 +58,9 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 def test_slices_come_back_in_their_order(play: Play) -> None:
-    assert run(MARKET, PARTS, ASKED, 0).tolist() == [1, 2, 3, 4]
+    found = run(MARKET, PARTS, ASKED, 0)
+
+    assert (found.tasks, found.rows.tolist()) == ((1, 2, 3, 4), [1, 2, 3, 4])
 
 
 def test_who_is_cancelled_hears_which_slices_were_never_posted(play: Play) -> None:
