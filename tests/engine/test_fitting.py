@@ -7,8 +7,9 @@ import pytest
 
 import tests.quiet_web3  # noqa: F401
 from tests.engine.nets import manifest_of
+from tests.engine.test_transplanting import compiled, sequential
 from trainyard.sdk import fitting
-from trainyard.sdk.errors import DetachedError
+from trainyard.sdk.errors import DetachedError, RefusedError
 from trainyard.sdk.market import Market
 
 
@@ -32,3 +33,12 @@ def test_whatever_goes_wrong_after_the_post_names_the_task(
 
     told = (str(found.value), *getattr(found.value, "__notes__", ()))
     assert any("trainyard.attach(7)" in one for one in told)
+
+
+def test_a_model_with_another_optimizer_is_not_attached(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, manifest = compiled(sequential, "adam")
+    monkeypatch.setattr(fitting, "manifest_of", lambda *_: manifest)
+    model, _ = compiled(sequential, "sgd")
+
+    with pytest.raises(RefusedError, match=r"trains with Adam, .* compiled with SGD"):
+        fitting.attach(cast(Market, None), 7, model, verbose=0)

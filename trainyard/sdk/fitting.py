@@ -144,12 +144,20 @@ def _wish(wishes: Wishes, mode: str) -> Wish:
 
 def _require_same(manifest: Manifest, model: Any) -> None:
     from trainyard.engine.importing import model_of
-    from trainyard.engine.transplanting import is_same_network
+    from trainyard.engine.transplanting import is_same_network, unlike_optimizers
 
     if not is_same_network(model_of(model), manifest.model):
         raise RefusedError(
             "the task trains another model than this one: leave the model out, and the history "
             "brings the task's own as history.model"
+        )
+    unlike = unlike_optimizers(model, manifest)
+    if unlike is not None:
+        trained, here = unlike
+        raise RefusedError(
+            f"the task trains with {trained}, and this model is compiled with {here}: compile it "
+            "as it was for the task, or leave it out, and the history brings the task's own as "
+            "history.model"
         )
 
 
