@@ -16,7 +16,7 @@ from trainyard.sdk.composing import RoundsWish, Shape, compose
 from trainyard.sdk.concluding import conclusion
 from trainyard.sdk.epochs import Epochs
 from trainyard.sdk.errors import DetachedError, RefusedError, TaskFailedError
-from trainyard.sdk.following import Following, require_settled, require_wanted
+from trainyard.sdk.following import Following, remember, require_settled, require_wanted
 from trainyard.sdk.histories import Calls, History
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_budget, offer_for, post
@@ -186,6 +186,7 @@ def _follow(
 ) -> History:
     with ExitStack() as parts:
         parts.enter_context(_naming(number))
+        remember(number)
         from trainyard.engine.program import build_model
 
         plan = manifest.plan

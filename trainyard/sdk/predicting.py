@@ -24,7 +24,7 @@ from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import collect_from
 from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TaskFailedError
-from trainyard.sdk.following import require_settled, require_wanted
+from trainyard.sdk.following import remember, require_settled, require_wanted
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_total, offer_in, post, require_money
 from trainyard.sdk.records import Array, Records, is_arrays, unlabelled
@@ -119,6 +119,7 @@ def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "a
     for number in numbers:
         if not manifest_of(market, number).training.predicts:
             raise RefusedError(f"task {number} trains: trainyard.attach({number}) waits for it")
+    remember(*numbers, predicts=True)
     titles = {number: f"task {number}" for number in numbers}
     with shown("predictions", len(titles), verbose) as show:
         book = wait_for(market, titles, show)
@@ -288,6 +289,7 @@ def run(market: Market, parts: Sequence[Part], asked: Asked, verbose: Verbose) -
             for number in tasks.numbers:
                 found.append(_collected(market, book, number))
                 show.steps(len(found), {})
+            remember(*tasks.numbers, predicts=True)
             told = _told(tasks.numbers)
             show.say(f"{len(parts)} of {len(parts)} slices are settled, as tasks {told}")
         return Answers(tuple(tasks.numbers), np.concatenate(found))
