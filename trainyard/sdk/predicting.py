@@ -35,7 +35,7 @@ from trainyard.sdk.spooling import spooled
 from trainyard.sdk.subjects import Subject, add_weights, subject_of
 from trainyard.sdk.targets import check_targets, targets_of
 from trainyard.sdk.waiting import wait_for
-from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
+from trainyard.sdk.wishing import count_of, seconds_of, verification_of, wei_of
 
 _BATCH = 32
 # Nothing is drawn by it: weights are given, and a prediction has no chance in it.
@@ -155,6 +155,7 @@ class Asked:
             wishes.get("deadline"),
             wishes.get("budget"),
         )
+        length = wishes.get("steps_per_segment")
         found = verification_of(wishes.get("verify", "audit"), "predict")
         wish = Wish(
             policy=found.policy,
@@ -165,19 +166,13 @@ class Asked:
         )
         return cls(
             wish,
-            workers=_counted(wishes.get("workers", 1), "workers"),
-            batch=_counted(wishes.get("batch_size", _BATCH), "batch_size"),
-            attempts=_counted(wishes.get("attempts", 1), "attempts"),
-            threads=wishes.get("threads", 1),
-            length=wishes.get("steps_per_segment"),
+            workers=count_of(wishes.get("workers", 1), "workers"),
+            batch=count_of(wishes.get("batch_size", _BATCH), "batch_size"),
+            attempts=count_of(wishes.get("attempts", 1), "attempts"),
+            threads=count_of(wishes.get("threads", 1), "threads"),
+            length=None if length is None else count_of(length, "steps_per_segment"),
             budget=None if budget is None else wei_of(budget),
         )
-
-
-def _counted(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RefusedError(f"{name}: {value!r} is no number of them; give 1 or more")
-    return value
 
 
 @contextmanager
