@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import keras
 import pytest
 
 import tests.quiet_web3  # noqa: F401
@@ -13,7 +14,7 @@ from trainyard.sdk.errors import DetachedError, RefusedError
 from trainyard.sdk.market import Market
 
 
-@pytest.mark.parametrize("part", ["Epochs", "History", "Following", "shown"])
+@pytest.mark.parametrize("part", ["remember", "Following", "shown"])
 @pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
 def test_whatever_goes_wrong_after_the_post_names_the_task(
     monkeypatch: pytest.MonkeyPatch, part: str, kind: type[BaseException]
@@ -29,7 +30,7 @@ def test_whatever_goes_wrong_after_the_post_names_the_task(
     monkeypatch.setattr(fitting, part, fail)
 
     with pytest.raises((OSError, DetachedError)) as found:
-        fitting.fit(cast(Market, None), object(), None, None, {}, verbose=0)
+        fitting.fit(cast(Market, None), SimpleNamespace(), None, None, {}, verbose=0)
 
     told = (str(found.value), *getattr(found.value, "__notes__", ()))
     assert any("trainyard.attach(7)" in one for one in told)
@@ -42,3 +43,22 @@ def test_a_model_with_another_optimizer_is_not_attached(monkeypatch: pytest.Monk
 
     with pytest.raises(RefusedError, match=r"trains with Adam, .* compiled with SGD"):
         fitting.attach(cast(Market, None), 7, model, verbose=0)
+
+
+class Choosy(keras.callbacks.Callback):  # type: ignore[misc]
+    def set_model(self, model: Any) -> None:
+        raise ZeroDivisionError("no such model")
+
+
+def test_a_callback_that_refuses_the_model_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    posted: list[Any] = []
+    offer = SimpleNamespace(manifest=manifest_of("mlp"))
+    monkeypatch.setattr(fitting, "prepare", lambda *_: offer)
+    monkeypatch.setattr(fitting, "post", lambda *given: posted.append(given))
+
+    with pytest.raises(ZeroDivisionError):
+        fitting.fit(cast(Market, None), SimpleNamespace(), None, None, {"callbacks": Choosy()})
+    with pytest.raises(RefusedError, match="callbacks: 5 is none of Keras'"):
+        fitting.fit(cast(Market, None), SimpleNamespace(), None, None, {"callbacks": cast(Any, 5)})
+
+    assert posted == []

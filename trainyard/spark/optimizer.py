@@ -7,6 +7,7 @@ import keras
 
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.fitting import Wishes, fit
+from trainyard.sdk.histories import listed
 from trainyard.sdk.market import Market
 from trainyard.sdk.showing import Verbose
 from trainyard.spark import checkpoints
@@ -127,7 +128,7 @@ class TFOptimizer:
                     records=records,
                     batch=batch,
                 )
-                wishes["callbacks"] = [*self._wishes.get("callbacks", ()), scribe]
+                wishes["callbacks"] = [*listed(self._wishes.get("callbacks")), scribe]
             history = fit(market, self.model, data.cid, data.target, wishes, verbose=self._verbose)
         # Fewer than were asked for, if it stopped early.
         self.steps += history.steps
