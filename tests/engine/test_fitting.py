@@ -62,3 +62,25 @@ def test_a_callback_that_refuses_the_model_costs_nothing(monkeypatch: pytest.Mon
         fitting.fit(cast(Market, None), SimpleNamespace(), None, None, {"callbacks": cast(Any, 5)})
 
     assert posted == []
+
+
+def test_where_there_is_no_page_it_is_said_once_that_logs_come_late(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class SeenError(Exception):
+        """Enough."""
+
+    def sights() -> None:
+        raise SeenError
+
+    offer = SimpleNamespace(manifest=manifest_of("mlp"))
+    following = SimpleNamespace(close=lambda: None, sights=sights)
+    monkeypatch.setattr(fitting, "prepare", lambda *_: offer)
+    monkeypatch.setattr(fitting, "post", lambda *_: 7)
+    monkeypatch.setattr(fitting, "Following", lambda *_: following)
+
+    for page, verbose, lines in ((None, 2, 1), (None, 0, 0), ("http://page", 2, 0)):
+        market = cast(Market, SimpleNamespace(place=SimpleNamespace(page=page)))
+        with pytest.raises(SeenError):
+            fitting.fit(market, SimpleNamespace(), None, None, {}, verbose=cast(Any, verbose))
+        assert capsys.readouterr().err.count("no page") == lines

@@ -213,6 +213,8 @@ def _follow(market: Market, number: int, stage: _Stage, verbose: Verbose) -> His
         following = parts.enter_context(closing(Following(market, number)))
         show = parts.enter_context(shown(f"task {number}", manifest.plan.steps, verbose))
         calls.show = show
+        if market.place.page is None:
+            show.say("this market has no page to which workers tell figures: logs come at the end")
         folder = parts.enter_context(TemporaryDirectory(prefix="trainyard-result-"))
         for sight in following.sights():
             for line in sight.sentences:
