@@ -136,8 +136,8 @@ class Following:
             return
         try:
             self._market.send(f"expire {self.number}", self._market.calls.expire(self.number))
-        except RevertedError:
-            # By the chain's clock it is not time yet, or somebody else did it.
+        except (RevertedError, EndpointError, NoEndpointError):
+            # By the chain's clock it is not time yet, somebody else did it, or nobody answers now.
             self._try_at = time.monotonic() + _AGAIN_S
         else:
             self._expired = True
