@@ -14,8 +14,10 @@ hand.
 
 Processor time is that of all processes, those included that have ended
 (`benchmarks.end_to_end_accounts`); training and checking are the processes that agents started for
-a task, without the agents, which poll, and without agents that had no part in it. Where workers
-train together each checks a segment before it signs, which counts as training.
+a task, without the agents, which poll, and without agents that had no part in it. The gateways by
+which agents show their content are such processes too, so what they take is within training and
+checking. Where workers train together each checks a segment before it signs, which counts as
+training.
 
 Bytes are what passes from one party to another, without the records, which everybody has from the
 start. On the market they are what workers send each other, by their journals, and all that passes
@@ -50,12 +52,14 @@ from benchmarks.end_to_end_figures import (
     FIT,
     FLOWER,
     MIRRORED,
+    QUICK_LACKS,
     REPLICATE,
     ROUNDS,
     SINGLE,
     SYNC,
     Row,
     Scaling,
+    apart,
     beside,
     figures,
 )
@@ -65,13 +69,13 @@ from benchmarks.end_to_end_models import Trial, try_out
 from benchmarks.end_to_end_nets import NETS, QUICK, RATE, Net, prepare
 from benchmarks.end_to_end_tables import Failure, lines_of, show
 from benchmarks.reporting import report
-from trainyard.engine.energy import BASES, Power, find_power
+from trainyard.engine.energy import BASES, Power, find_watts
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FLOWER = _ROOT / "build" / "flower" / "bin" / "python"
 _CORES = WORKERS = 2
 _AUDITS = 2
-_COPIES, _QUICK_COPIES = 3, 2
+_COPIES = 3
 # What Flower and Ray would otherwise tell their makers, or keep at home.
 _FLOWERS = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _MODULES = {FIT: "end_to_end_fit", MIRRORED: "end_to_end_mirrored", FLOWER: "end_to_end_flower"}
@@ -84,7 +88,9 @@ _ON_MARKET: dict[str, dict[str, Any]] = {
 }
 _REPEATED = (SINGLE, COARSE)
 # Of the quick form. A job so short does not tell how audits grow, and starting takes most of it.
-_LEFT_OUT = (SYNC, COARSE)
+_LEFT_OUT = (SYNC, COARSE, REPLICATE)
+# For what a command leaves behind to end by itself.
+_GRACE_S, _QUICK_GRACE_S = 20.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ class Bench:
 
     def __init__(self, folder: Path, nets: Sequence[Net], *, quick: bool) -> None:
         self._folder, self._nets, self._quick = folder, nets, quick
-        self._power = find_power()
+        self._grace_s = _QUICK_GRACE_S if quick else _GRACE_S
+        self._power = find_watts()
         self.failures: list[Failure] = []
 
     def rows(self) -> list[Row]:
@@ -172,6 +179,7 @@ class Bench:
             job.folder,
             alone=not alone,
             environment=_FLOWERS | {"FLWR_HOME": str(job.folder / "flwr")},
+            grace_s=self._grace_s,
         )
         outcome = Outcome.load(job)
         row = self._row(net, way, job, outcome, cpu_s, peer_bytes=outcome.sent_bytes)
@@ -179,7 +187,7 @@ class Bench:
 
     def _on_market(self) -> list[Measured]:
         ways = [way for way in _ON_MARKET if not (self._quick and way in _LEFT_OUT)]
-        trainers = _QUICK_COPIES if self._quick else _COPIES
+        trainers = WORKERS if self._quick else max(WORKERS, _COPIES)
         found: list[Measured] = []
         try:
             with running_yard(self._folder / "net", trainers) as yard:
@@ -198,10 +206,8 @@ class Bench:
 
     def _traded(self, yard: Yard, net: Net, way: str, suffix: str) -> Measured:
         changes = _ON_MARKET[way] | {"devnet": yard.net.place.folder}
-        if self._quick and way == REPLICATE:
-            changes |= {"verify": f"replicate:{_QUICK_COPIES}"}
         job = self._job(net, way, suffix, **changes)
-        found = yard.train(job)
+        found = yard.train(job, most=net.moments)
         if way != REPLICATE and found.audits != _AUDITS:
             raise SystemExit(f"{found.audits} of {_AUDITS} audits agree")
         row = self._row(
@@ -268,8 +274,8 @@ def checking(job: Job, found: Traded) -> dict[str, float]:
 
 
 def _energy_j(power: Power | None, cpu_s: float) -> float | None:
-    """As the engine estimates it; with counters instead of watts, nothing is known of others."""
-    return cpu_s * power.core_w if power is not None and power.counters is None else None
+    """By the watts of a core in use, on all machines: counters would have others' work in them."""
+    return None if power is None else cpu_s * power.core_w
 
 
 def _mean(row: Row, again: Row) -> Row:
@@ -295,7 +301,6 @@ def main() -> None:
     # The same two cores for all, however many there are; children inherit them.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
     nets = [QUICK] if options.quick else [NETS[name] for name in options.nets]
-    # A short name: Ray puts sockets below it.
     folder = Path(tempfile.mkdtemp(prefix="e2e-"))
     bench = Bench(folder, nets, quick=options.quick)
     try:
@@ -308,12 +313,13 @@ def main() -> None:
         )
         for net in nets
     }
-    power = find_power()
+    power = find_watts()
     basis = "nothing is known" if power is None else f"codecarbon, {BASES[power.by]}"
     show(rows, bench.failures, basis, quick=options.quick)
     failed = list(map(str, bench.failures))
     told = figures(rows, scalings, audits=_AUDITS, failed=failed)
-    more = beside(rows) | {"failed": failed, "rows": [asdict(row) for row in rows]}
+    told, unmeasured = apart(told, QUICK_LACKS if options.quick else ())
+    more = beside(rows) | unmeasured | {"failed": failed, "rows": [asdict(row) for row in rows]}
     sys.exit(report("The market beside the rest", told, lines_of(scalings), more))
 
 

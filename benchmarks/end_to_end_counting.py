@@ -1,9 +1,9 @@
 """The processor time of a command and of all that it ever starts.
 
-    python -m benchmarks.end_to_end_counting COUNTED [--alone] -- COMMAND ...
+    python -m benchmarks.end_to_end_counting COUNTED GRACE_S [--alone] -- COMMAND ...
 
 With `--alone` the command has a network of its own, in which nothing but the loopback address
-exists. What it leaves behind has a while to end, and is ended then.
+exists. What it leaves behind has so many seconds to end, and is ended then.
 """
 
 import json
@@ -23,7 +23,6 @@ from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.seclusion import seclude
 
 _ROOT = Path(__file__).resolve().parent.parent
-_GRACE_S = 20.0
 _ORPHANS_S = 0.25
 _TAIL = 3000
 
@@ -34,6 +33,7 @@ def counted(
     *,
     alone: bool = False,
     environment: Mapping[str, str] | None = None,
+    grace_s: float = 20.0,
 ) -> float:
     """Run a command to its end, and say how many seconds of processors it took."""
     told, log = folder / "counted.json", folder / "log"
@@ -41,6 +41,7 @@ def counted(
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "benchmarks.end_to_end_counting", str(told)),
+                str(grace_s),
                 *(("--alone",) if alone else ()),
                 *("--", *command),
             ],
@@ -57,7 +58,7 @@ def counted(
 
 
 def main() -> int:
-    told, *rest = sys.argv[1:]
+    told, grace_s, *rest = sys.argv[1:]
     split = rest.index("--")
     adopt()
     if "--alone" in rest[:split]:
@@ -72,13 +73,13 @@ def main() -> int:
             break
         except subprocess.TimeoutExpired:
             continue
-    _wait_for_orphans(accounts)
+    _wait_for_orphans(accounts, float(grace_s))
     Path(told).write_text(json.dumps({"cpu_s": accounts.work_s()[os.getpid()]}))
     return command.returncode
 
 
-def _wait_for_orphans(accounts: Accounts) -> None:
-    deadline = time.monotonic() + _GRACE_S
+def _wait_for_orphans(accounts: Accounts, grace_s: float) -> None:
+    deadline = time.monotonic() + grace_s
     while True:
         try:
             ended, _ = os.waitpid(-1, os.WNOHANG)

@@ -6,7 +6,9 @@ In an environment of its own, without anything of ours but the job.
 """
 
 import os
+import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,13 @@ def main() -> None:
     server = ServerApp()
     server.main()(serve)
     began, moments = time.perf_counter(), Moments(job, time.time())
-    run_simulation(server, client, num_supernodes=job.workers, backend_config=_backend(job))
+    # Of a short name, and not below the job's: a socket's path has 107 bytes at most.
+    folder = tempfile.mkdtemp(prefix="r-")
+    try:
+        backend = _backend(job, folder)
+        run_simulation(server, client, num_supernodes=job.workers, backend_config=backend)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     result = done["result"]
     told = list(result.train_metrics_clientapp.values())
     if len(told) != job.rounds:
@@ -62,14 +70,14 @@ def main() -> None:
     Outcome(seconds=done["at"] - began, sent_bytes=sent).save(job)
 
 
-def _backend(job: Job) -> dict[str, dict[str, Any]]:
+def _backend(job: Job, folder: str) -> dict[str, dict[str, Any]]:
     return {
         "init_args": {
             "num_cpus": job.workers,
             "include_dashboard": False,
             "object_store_memory": _OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
-            "_temp_dir": str(job.folder / "ray"),
+            "_temp_dir": folder,
         },
         "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
     }

@@ -49,8 +49,6 @@ _AT_ONCE = 3
 _AFTER_S = 60.0
 # It is over when all together take no more than this part of a core; some processes only wait.
 _QUIET_S, _QUIET_PART = 1.0, 0.1
-# Of all states of a run so many are tried, at equal distances, beside the last.
-_MOMENTS = 24
 _CONTENT = "content"
 _NOTHING = f"0x{ZERO_WORD.hex()}"
 
@@ -138,7 +136,8 @@ class Yard:
             with closing(Content(EmbeddedStore(agent.home / _CONTENT))) as content:
                 add_arrays(content, arrays)
 
-    def train(self, job: Job) -> Traded:
+    def train(self, job: Job, *, most: int) -> Traded:
+        """What a job comes to, with so many states of its run and the last."""
         self._wait_until_idle()
         before, sent = self._used(), self._sent_bytes()
         requester_s = counted(
@@ -171,7 +170,7 @@ class Yard:
             segments=Manifest.parse(journal.manifest).plan.segments,
             audits=agreed(receipt.audits),
             challenge_s=self._challenge_s(outcome.task),
-            moments=moments(journal, outcome.began_at),
+            moments=moments(journal, outcome.began_at, most),
             manifest=manifest,
         )
 
@@ -269,15 +268,15 @@ def _steps_s(run: Path) -> float:
     return states[-1].stat().st_mtime - states[0].stat().st_mtime
 
 
-def moments(journal: Journal, began_at: float) -> tuple[Moment, ...]:
-    """States that all workers share; in rounds those after a merge."""
+def moments(journal: Journal, began_at: float, most: int) -> tuple[Moment, ...]:
+    """So many states that all workers share, and the last; in rounds those after a merge."""
     plan = Manifest.parse(journal.manifest).plan
     shared = [
         segment + 1
         for segment in range(plan.segments)
         if not isinstance(plan, RoundsPlan) or not isinstance(plan.part(segment), Local)
     ]
-    paths = [journal.path_of(number) for number in shared[:: -(-len(shared) // _MOMENTS)]]
+    paths = [journal.path_of(number) for number in shared[:: -(-len(shared) // most)]]
     paths = list(dict.fromkeys([*paths, journal.path_of(shared[-1])]))
     return tuple(Moment(path.stat().st_mtime - began_at, path) for path in paths if path.exists())
 

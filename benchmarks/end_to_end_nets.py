@@ -37,6 +37,8 @@ class Net:
     repeats: int = 1
     # Of the test images; fewer are tried sooner, and tell less.
     tried: int = 10_000
+    # Of all states of a run on the market so many are tried, at equal distances, beside the last.
+    moments: int = 24
 
     @property
     def steps(self) -> int:
@@ -55,7 +57,17 @@ class Net:
 LENET = Net(name="lenet5", example="mnist/lenet5", goal=0.98, records=60_000, epochs=6, repeats=3)
 CNN = Net(name="cifar10_cnn", example="cifar10/cnn", goal=0.5, records=50_000, epochs=2)
 NETS = {net.name: net for net in (LENET, CNN)}
-QUICK = replace(LENET, goal=0.8, records=12_000, epochs=2, local_steps=60, repeats=1, tried=2_000)
+QUICK = replace(
+    LENET,
+    goal=0.8,
+    records=8_000,
+    epochs=2,
+    local_steps=40,
+    segments=16,
+    repeats=1,
+    tried=1_000,
+    moments=6,
+)
 
 
 def prepare(net: Net, folder: Path) -> None:

@@ -8,12 +8,11 @@ let go; cancelled once more, it does not. A `Market` is for one of them at a tim
 
 import asyncio
 import functools
-import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from trainyard import face
-from trainyard.sdk.following import LEAVING
+from trainyard.sdk.following import LEAVING, Leaving
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -24,7 +23,7 @@ def _awaited(
 ) -> Callable[_Given, Coroutine[Any, Any, _Result]]:
     @functools.wraps(function)
     async def run(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-        leaving = threading.Event()
+        leaving = Leaving()
         before = LEAVING.set(leaving)
         # The thread has a copy of the context, and so of what is set here.
         thread = asyncio.ensure_future(asyncio.to_thread(function, *args, **given))
@@ -35,7 +34,7 @@ def _awaited(
         except asyncio.CancelledError as cancelled:
             leaving.set()
             await asyncio.wait([thread])
-            why = None if thread.cancelled() else thread.exception()
+            why = None if thread.cancelled() else thread.exception() or leaving.detached
             if why is None:
                 raise
             cancelled.add_note(str(why))

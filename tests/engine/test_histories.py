@@ -9,7 +9,8 @@ import pytest
 import tests.quiet_web3  # noqa: F401
 from trainyard.protocol.manifest import Plan
 from trainyard.sdk.epochs import Epochs, Point
-from trainyard.sdk.histories import Calls, History
+from trainyard.sdk.errors import RefusedError
+from trainyard.sdk.histories import Calls, History, listed
 
 WATCHED = ("loss", "val_loss")
 
@@ -54,7 +55,9 @@ def calls(*callbacks: Any) -> tuple[Calls, History, Said]:
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     history, said = History(1), Said()
     epochs = Epochs(Plan(40, 0, 10, 8, 2), WATCHED, 2)
-    return Calls(model, callbacks, history, epochs, said), history, said
+    one = Calls(model, callbacks, history, epochs)
+    one.show = said
+    return one, history, said
 
 
 def test_callbacks_hear_of_batches_and_epochs_while_training_goes_on() -> None:
@@ -92,6 +95,15 @@ def test_a_callback_that_wants_to_stop_is_told_that_it_cannot() -> None:
     one.take([Point(0, 2, {"loss": 3.0})])
 
     assert "EarlyStopping, which they know of" in said.lines[-1]
+
+
+def test_one_callback_alone_is_a_list_of_it_and_others_are_refused() -> None:
+    heard = Heard()
+
+    assert (listed(None), listed(heard), listed(iter([heard]))) == ([], [heard], [heard])
+    for wrong in (5, [heard, "EarlyStopping"], [keras.callbacks.EarlyStopping]):
+        with pytest.raises(RefusedError, match=r"callbacks: .* is none of Keras'"):
+            listed(wrong)
 
 
 def test_a_receipt_is_there_at_the_end_and_not_before() -> None:

@@ -12,7 +12,12 @@ from trainyard.engine.errors import StateError
 from trainyard.engine.importing import model_of, training_of
 from trainyard.engine.program import build
 from trainyard.engine.state import OPTIMIZER, State
-from trainyard.engine.transplanting import compiled_model, restore, weights_of
+from trainyard.engine.transplanting import (
+    compiled_model,
+    restore,
+    unlike_optimizers,
+    weights_of,
+)
 from trainyard.engine.variables import named_variables
 from trainyard.protocol.manifest import Manifest
 
@@ -178,6 +183,41 @@ def test_a_model_of_other_shapes_is_refused() -> None:
 
     with pytest.raises(StateError, match="another model than the one that was trained"):
         restore(other, manifest, disturbed(manifest))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "trained", "here"),
+    [
+        (keras.optimizers.SGD(0.01), "Adam", "SGD"),
+        (keras.optimizers.Adam(0.01, amsgrad=True), "Adam(amsgrad=False)", "Adam(amsgrad=True)"),
+        (keras.optimizers.Adam(0.5), "Adam(learning_rate=0.01)", None),
+    ],
+    ids=["sgd", "amsgrad", "rate"],
+)
+def test_another_optimizer_is_told_and_takes_nothing(
+    optimizer: Any, trained: str, here: str | None
+) -> None:
+    model, manifest = compiled(sequential, keras.optimizers.Adam(0.01))
+    assert unlike_optimizers(model, manifest) is None
+    other, elsewhere = compiled(sequential, optimizer)
+    before = [one.numpy() for one in other.variables]
+
+    assert unlike_optimizers(other, manifest) == (trained, here or "Adam(learning_rate=0.5)")
+
+    if here is not None:
+        for one, said in ((other, manifest), (model, elsewhere)):
+            with pytest.raises(StateError, match=r"keeps other variables than the (Adam|SGD)"):
+                restore(one, said, disturbed(said))
+        for old, variable in zip(before, other.variables, strict=True):
+            np.testing.assert_array_equal(variable.numpy(), old)
+
+
+def test_a_rate_that_a_manifest_has_in_more_bits_is_the_same() -> None:
+    model, plain = compiled(sequential, keras.optimizers.Adam(0.01))
+    document = json.loads(plain.canonical)
+    document["training"]["optimizer"]["learning_rate"] = 0.01
+
+    assert unlike_optimizers(model, Manifest.of(document)) is None
 
 
 def _whole(manifest: Manifest, weights: State) -> State:

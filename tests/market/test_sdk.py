@@ -438,6 +438,7 @@ def test_the_command_writes_predictions_to_a_file(
     code, found = world.command("predict", left, *files, "--budget", "0.5 ETH", "--batch", 20)
 
     assert (code, found["shape"]) == (0, [50, 2]), found
+    assert found["tasks"] == [max(world.market.read().book.tasks)]
     expected = attached[0].predict(x, verbose=0)
     np.testing.assert_allclose(np.load(files[1]), expected, rtol=1e-5, atol=1e-6)
 
@@ -541,5 +542,6 @@ def test_the_tutorial_does_what_it_says(world: World, tmp_path: Path) -> None:
     assert "come out as claimed, bit by bit" in told
 
 
-# The examples and the how-to pages, on this module's market.
+# The examples and the how-to pages, and who pays with a key of their own, on this module's market.
 from tests.market.example_tests import *  # noqa: E402, F403
+from tests.market.keystore_tests import *  # noqa: E402, F403

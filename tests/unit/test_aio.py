@@ -9,7 +9,7 @@ import pytest
 import tests.quiet_web3  # noqa: F401
 from trainyard.aio import _awaited
 from trainyard.sdk.errors import DetachedError, NotPostedError
-from trainyard.sdk.following import LEAVING, require_wanted
+from trainyard.sdk.following import LEAVING, remember, require_wanted
 
 _PATIENCE_S = 30.0
 
@@ -53,6 +53,27 @@ def test_cancelling_before_a_task_is_posted_posts_none() -> None:
 
     assert isinstance(error.__cause__, NotPostedError)
     assert "nothing is posted" in str(error.__cause__)
+
+
+@pytest.mark.parametrize("posted", [(), (7,), (7, 8)])
+def test_cancelling_when_all_is_done_tells_the_tasks(
+    posted: tuple[int, ...],
+) -> None:
+    begun = threading.Event()
+
+    def run() -> None:
+        leaving = LEAVING.get()
+        assert leaving is not None
+        if posted:
+            remember(*posted, predicts=True)
+        begun.set()
+        assert leaving.wait(_PATIENCE_S)
+
+    error = asyncio.run(_cancelled(run, begun))
+
+    cause = error.__cause__
+    # What posts nothing, as `quote` and `connect`, has nothing to tell.
+    assert (cause.tasks if isinstance(cause, DetachedError) else ()) == posted
 
 
 def test_what_comes_of_it_is_returned_and_raised_as_it_is() -> None:

@@ -22,12 +22,14 @@ from benchmarks.end_to_end_figures import (
     COARSE,
     FIT,
     FLOWER,
+    QUICK_LACKS,
     REPLICATE,
     ROUNDS,
     SINGLE,
     Line,
     Row,
     Scaling,
+    apart,
     beside,
     figures,
     row_of,
@@ -207,6 +209,18 @@ def test_shares_without_a_goal_are_told_too() -> None:
     assert found["rounds_over_flower_peer_bytes"] == pytest.approx(0.25)
 
 
+def test_what_the_quick_form_leaves_out_is_told_as_none_and_no_missed_goal() -> None:
+    rows = [row for row in _rows() if row.way not in (COARSE, REPLICATE)]
+    told = figures(rows, {"net": None}, audits=2)
+
+    sought, unmeasured = apart(told, QUICK_LACKS)
+
+    assert unmeasured == {"audit_cpu_share_at_20min": None}
+    assert beside(rows)["replicate_cpu_share"] is None
+    assert {one.name for one in sought} | set(unmeasured) == set(_figures(_rows()))
+    assert all(math.isfinite(one.value) for one in sought)
+
+
 def test_the_share_of_audits_is_that_of_the_net_that_has_the_most() -> None:
     short = [
         replace(row, net="short", training_cpu_s=90.0) if row.way == SINGLE else row
@@ -292,11 +306,14 @@ def test_of_rounds_the_states_after_merges_are_tried(tmp_path: Path) -> None:
         os.utime(path, (100 + number, 100 + number))
     journal = SimpleNamespace(manifest=manifest.canonical, path_of=paths.__getitem__)
 
-    found = moments(cast(Journal, journal), 90.0)
+    found = moments(cast(Journal, journal), 90.0, 24)
 
     # A round is two parts and their merge.
     assert [one.path.name for one in found] == ["3", "6", "9"]
     assert [one.at_s for one in found] == [13.0, 16.0, 19.0]
+    # Fewer of them, and always the last.
+    fewer = moments(cast(Journal, journal), 90.0, 2)
+    assert [one.path.name for one in fewer] == ["3", "9"]
 
 
 def test_who_takes_most_has_trained_and_the_rest_has_checked(tmp_path: Path) -> None:

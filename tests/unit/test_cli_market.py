@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from eth_account import Account
 from typer.testing import CliRunner
 
 import tests.quiet_web3  # noqa: F401
+from tests.unit.rights import without_roots_rights
 from trainyard.chain.keystore import open_keystore
 from trainyard.cli.app import app
 from trainyard.cli.failing import telling_failures
@@ -89,21 +91,33 @@ def test_wrong_uses_are_told_before_anything_is_asked(home: Path) -> None:
     assert "no receipt of trainyard.fit: chain_id: Field required" in said["error"]
 
 
-COMMANDS = [
-    *("quote", "post", "tasks", "task", "watch", "logs", "cancel", "fetch", "verify", "explain"),
-    *("account new", "account import", "account balance", "account withdraw"),
-    *("config show", "config set", "config remove"),
-]
+def commands(group: Any, *path: str) -> Iterator[str]:
+    """All below a group by their names, but for those of the agent, which has tests of its own."""
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from commands(one, *path, name)
+        else:
+            yield " ".join((*path, name))
+
+
+COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_commands_are_found_in_all_groups() -> None:
+    known = {"predict", "audit", "doctor", "devnet up", "content add", "engine run", "dapp serve"}
+
+    assert known <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_of_a_requester_has_an_example_of_itself_and_json(command: str) -> None:
+def test_every_command_has_an_example_of_itself_and_json(command: str) -> None:
     outcome = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"})
 
     assert outcome.exit_code == 0
     text = " ".join(outcome.stdout.split())
     assert re.search(rf"Examples?: .*'trainyard {command}\b", text), text
-    assert "--json" in text
+    # A demonstration is for people alone.
+    assert ("--json" in text) == (command != "demo")
 
 
 def test_the_shell_can_be_taught_to_complete() -> None:
@@ -149,6 +163,30 @@ def test_notes_of_an_error_are_told_with_it(capsys: pytest.CaptureFixture[str]) 
         raise error
 
     assert capsys.readouterr().err == "trainyard: it went wrong; task 7 is posted\n"
+    full = OSError(28, "No space left on device")
+    full.add_note("task 7 is posted")
+    with pytest.raises(typer.Exit), telling_failures():
+        raise full
+    assert capsys.readouterr().err.endswith(
+        "check the path and its permissions; task 7 is posted\n"
+    )
+
+
+def test_answers_that_could_not_be_kept_are_never_paid_for(home: Path) -> None:
+    def predict(target: Path) -> tuple[int, str]:
+        code, said = run("predict", 7, home / "x.npy", target, "--budget", "1 ETH")
+        return code, said["error"]
+
+    (home / "closed").mkdir(mode=0o700)
+    (home / "kept.npy").write_bytes(b"")
+    (home / "kept.npy").chmod(0o600)
+
+    code, said = predict(home / "none" / "y.npy")
+    assert (code, "none/y.npy cannot be written (No such file" in said) == (2, True)
+    with without_roots_rights():
+        for name in ("closed/y.npy", "kept.npy"):
+            code, said = predict(home / name)
+            assert (code, f"{name} cannot be written (Permission denied)" in said) == (2, True)
 
 
 def test_other_slips_are_told_with_what_to_do(home: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from trainyard.engine import energy
 from trainyard.engine.costs import Costs
-from trainyard.engine.energy import Energy, Meter, Power, find_power
+from trainyard.engine.energy import Energy, Meter, Power, find_power, find_watts
 from trainyard.engine.journal import Entry, Journal
 from trainyard.engine.state import State
 
@@ -86,6 +86,17 @@ def test_what_is_kept_of_another_machine_is_no_answer(
     assert '"core_w":7.0' in path.read_text()
 
 
+def test_watts_are_known_also_where_counters_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(energy, "_look_up", lambda cores: Power(by="tdp", core_w=7.0))
+    monkeypatch.setattr(energy, "RAPL", counters(tmp_path / "rapl", joules=5))
+    path = tmp_path / "power.json"
+
+    assert find_watts(path) == Power(by="tdp", core_w=7.0)
+    assert find_power(path, energy.RAPL) == Power(by="rapl", counters=energy.RAPL)
+
+
 def test_without_codecarbon_nothing_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +106,7 @@ def test_without_codecarbon_nothing_is_said(
     )
 
     assert find_power(tmp_path / "power.json") is None
+    assert find_watts(tmp_path / "power.json") is None
     assert Meter(None).take() is None
 
 

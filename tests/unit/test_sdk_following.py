@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 import tests.quiet_web3  # noqa: F401
-from trainyard.chain.errors import RevertedError
+from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError
 from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import TaskState
 from trainyard.sdk import following
@@ -33,19 +33,20 @@ class Clock:
 
 
 class Sending:
-    """A requester's market that refuses so many times."""
+    """A requester's market that refuses so many times, or does not answer."""
 
-    def __init__(self, refusals: int) -> None:
+    def __init__(self, refusals: int, why: Exception | None = None) -> None:
         self.place = SimpleNamespace(chain_id=1, market=f"0x{'22' * 20}", start_block=0, page=None)
         self.endpoints = None
         self.is_unlocked, self.owner = True, OWNER
         self.calls = SimpleNamespace(expire=lambda number: number)
         self.refusals, self.sent = refusals, 0
+        self.why = why or RevertedError("too early")
 
     def send(self, what: str, call: Any) -> None:
         self.sent += 1
         if self.sent <= self.refusals:
-            raise RevertedError("too early")
+            raise self.why
 
 
 @pytest.fixture
@@ -62,8 +63,15 @@ def cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "Cursor", lambda *_, **__: silent)
 
 
-def test_what_nobody_took_is_ended_again_until_the_chain_takes_it(clock: Clock) -> None:
-    market = Sending(refusals=2)
+@pytest.mark.parametrize(
+    "why",
+    [RevertedError("too early"), EndpointError("http://a", "no answer"), NoEndpointError([], 1.0)],
+    ids=["refused", "no answer", "nobody"],
+)
+def test_what_nobody_took_is_ended_again_until_the_chain_takes_it(
+    clock: Clock, why: Exception
+) -> None:
+    market = Sending(refusals=2, why=why)
     with closing(Following(cast(Market, market), 7)) as one:
         for _ in range(30):
             one.end_what_nobody_took(OPEN)

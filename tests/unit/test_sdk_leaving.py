@@ -12,7 +12,7 @@ from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk import predicting
 from trainyard.sdk.errors import DetachedError
-from trainyard.sdk.following import LEAVING
+from trainyard.sdk.following import LEAVING, Leaving
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer
 from trainyard.sdk.predicting import Asked, Part, run
@@ -58,11 +58,26 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 def test_slices_come_back_in_their_order(play: Play) -> None:
-    assert run(MARKET, PARTS, ASKED, 0).tolist() == [1, 2, 3, 4]
+    found = run(MARKET, PARTS, ASKED, 0)
+
+    assert (found.tasks, found.rows.tolist()) == ((1, 2, 3, 4), [1, 2, 3, 4])
+
+
+def test_who_leaves_when_all_is_collected_knows_the_tasks(play: Play) -> None:
+    leaving = Leaving()
+    play.happens["collect 4"] = leaving
+    before = LEAVING.set(leaving)
+    try:
+        run(MARKET, PARTS, ASKED, 0)
+    finally:
+        LEAVING.reset(before)
+
+    assert leaving.detached is not None
+    assert leaving.detached.tasks == (1, 2, 3, 4)
 
 
 def test_who_is_cancelled_hears_which_slices_were_never_posted(play: Play) -> None:
-    leaving = threading.Event()
+    leaving = Leaving()
     play.happens["post 2"] = leaving
     before = LEAVING.set(leaving)
     try:

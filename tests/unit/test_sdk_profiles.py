@@ -3,11 +3,20 @@
 from pathlib import Path
 
 import pytest
+from eth_account import Account
 
 import tests.quiet_web3  # noqa: F401
+from trainyard.chain.keystore import KeystoreError, create_keystore
 from trainyard.sdk.connecting import connect
 from trainyard.sdk.errors import NoMarketError
-from trainyard.sdk.profiles import Config, Profile, config_file, read_config, write_config
+from trainyard.sdk.profiles import (
+    Config,
+    Profile,
+    config_file,
+    default_keystore,
+    read_config,
+    write_config,
+)
 
 MARKET = "0x" + "ab" * 20
 PROFILE = Profile(
@@ -82,3 +91,41 @@ def test_a_market_by_a_profile_opens_no_key_before_it_is_needed() -> None:
         assert market.place.content.gateway_addresses == list(PROFILE.gateways)
         assert not market.place.is_devnet
         assert not market.is_unlocked
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """A folder with a key and its password, and a password that is another's."""
+    create_keystore(tmp_path / "key", bytes.fromhex("11" * 32), "right", work=2)
+    for name in ("right", "wrong"):
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(0o600)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kept", ["wrong", None])
+def test_a_password_file_that_is_given_opens_the_key_of_a_profile(
+    keys: Path, kept: str | None
+) -> None:
+    said = {"keystore": keys / "key", "password_file": kept and keys / kept}
+    write_config(Config(profiles={"one": PROFILE.model_copy(update=said)}))
+
+    with connect("one", password_file=keys / "right") as market:
+        assert market.account.address == Account.from_key("11" * 32).address
+    with connect("one") as market, pytest.raises(KeystoreError, match="password"):
+        _ = market.account
+
+
+def test_a_password_file_opens_the_usual_key(keys: Path) -> None:
+    default_keystore().parent.mkdir(parents=True)
+    (keys / "key").rename(default_keystore())
+
+    with connect(
+        "http://127.0.0.1:1", market=MARKET, chain_id=5, password_file=str(keys / "right")
+    ) as market:
+        assert market.account.address == Account.from_key("11" * 32).address
+
+
+def test_the_key_of_a_devnet_has_no_password(keys: Path) -> None:
+    with pytest.raises(NoMarketError, match=r"password_file: .* give the keystore that it opens"):
+        connect("devnet", password_file=keys / "right")

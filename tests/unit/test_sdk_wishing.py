@@ -1,12 +1,14 @@
 """What a requester says in a few words, and what is no such thing."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from trainyard.protocol.market import Policy
 from trainyard.protocol.offering import Wish
+from trainyard.sdk.composing import Shape
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
 
@@ -42,7 +44,7 @@ def test_times_are_whole_seconds(said: Any, seconds: int) -> None:
     assert seconds_of(said) == seconds
 
 
-@pytest.mark.parametrize("said", [0, -5, float("nan"), "ten", True])
+@pytest.mark.parametrize("said", [0, -5, float("nan"), float("inf"), 1e10, "ten", None, True])
 def test_what_is_no_time_is_refused(said: Any) -> None:
     with pytest.raises(RefusedError, match="deadline: "):
         seconds_of(said)
@@ -73,6 +75,7 @@ def test_ways_to_verify(verify: str | None, mode: str, wish: Wish) -> None:
         ("audit", "async", "cannot be replayed"),
         (None, "async", "say so, as 'score:0.9'"),
         ("score:0.9", "single", "cannot be replayed"),
+        (cast(Any, 2), "single", "2 is no way to verify"),
         ("score", "async", "not the number it needs"),
         ("score:7", "async", "not the number it needs"),
     ],
@@ -80,3 +83,35 @@ def test_ways_to_verify(verify: str | None, mode: str, wish: Wish) -> None:
 def test_ways_that_prove_nothing_are_refused(verify: str | None, mode: str, why: str) -> None:
     with pytest.raises(RefusedError, match=why):
         verification_of(verify, mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("epochs", "3"),
+        ("epochs", None),
+        ("steps", 0),
+        ("batch_size", None),
+        ("batch_size", 32.0),
+        ("workers", True),
+        ("threads", "two"),
+        ("seed", None),
+        ("steps_per_segment", -1),
+        ("validation_split", "a fifth"),
+        ("validation_split", float("nan")),
+        ("class_weight", [1.0, 2.0]),
+        ("class_weight", {0: None}),
+        ("rounds", "int8"),
+    ],
+)
+def test_what_nobody_could_reckon_with_is_refused_by_its_name(name: str, said: Any) -> None:
+    with pytest.raises(RefusedError, match=rf"^{name}: .*(give|say|such as)"):
+        Shape(**{name: said})
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    given: Any = {"epochs": np.int64(3), "batch_size": np.uint8(16)}
+
+    shape = Shape(**given)
+
+    assert (type(shape.epochs), shape.epochs, shape.batch_size) == (int, 3, 16)

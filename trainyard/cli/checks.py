@@ -36,7 +36,10 @@ def verify(
         ),
     ] = False,
 ) -> None:
-    """Read every block again; a damaged one is named, and replaced where a source has it."""
+    """Read every block again; a damaged one is named, and replaced where a source has it.
+
+    Examples: 'trainyard content verify', 'trainyard content verify bafy… --gateway http://…'.
+    """
     from trainyard.content.checking import discard_damaged
     from trainyard.content.names import ContentPath
 
@@ -88,7 +91,10 @@ def stat(
         str | None, typer.Argument(metavar="[PATH]", help="A tree; the whole store if not given.")
     ] = None,
 ) -> None:
-    """Show what content holds (logical bytes) against what its blocks take (physical bytes)."""
+    """Show what content holds (logical bytes) against what its blocks take (physical bytes).
+
+    Examples: 'trainyard content stat', 'trainyard content stat bafy…'.
+    """
     with place.content() as content:
         document = _tree(content, path) if path is not None else _store(content)
     logical, physical = document["logical_bytes"], document["physical_bytes"]

@@ -68,7 +68,10 @@ def add(
         str | None, typer.Option(help="Put stdin into a directory, under this name.")
     ] = None,
 ) -> None:
-    """Store content and print its CID."""
+    """Store content and print its CID.
+
+    Examples: 'trainyard content add photos/', 'trainyard content add --arrays x=x.npy y=y.npy'.
+    """
     from trainyard.cli.arrays import open_arrays
 
     cut = parse_chunker(chunker)
@@ -114,7 +117,10 @@ def get(
         typer.Option("--output", "-o", help="Where to write; the last name of PATH if not given."),
     ] = None,
 ) -> None:
-    """Write a file or a directory to disk; goes on where an earlier try was cut off."""
+    """Write a file or a directory to disk; goes on where an earlier try was cut off.
+
+    Example: 'trainyard content get bafy…/weights.safetensors -o weights.safetensors'.
+    """
     wanted = parse_path(path)
     to = target or Path(wanted.names[-1] if wanted.names else str(wanted.root))
     with place.content() as content, place.output.progress("fetching") as bar:
@@ -132,7 +138,10 @@ def cat(
     offset: Annotated[int, typer.Option(min=0, help="First byte.")] = 0,
     length: Annotated[int | None, typer.Option(min=0, help="How many bytes.")] = None,
 ) -> None:
-    """Write the bytes of a file to stdout, each verified before it is written."""
+    """Write the bytes of a file to stdout, each verified before it is written.
+
+    Example: 'trainyard content cat bafy…/manifest.json'.
+    """
     if place.output.as_json:
         raise WrongUseError("bytes are no JSON; use 'get --json', or 'stat --json'")
     wanted = parse_path(path)
@@ -144,7 +153,10 @@ def cat(
 
 @at_place
 def ls(place: Place, path: ContentPathText) -> None:
-    """List a directory."""
+    """List a directory.
+
+    Example: 'trainyard content ls bafy…'.
+    """
     with place.content() as content:
         entries = content.ls(parse_path(path))
     width = max((len(str(entry.size)) for entry in entries), default=0)
@@ -170,7 +182,10 @@ def pin(
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="List what is pinned.")] = False,
 ) -> None:
-    """Fetch what is missing of a tree, and keep all of it."""
+    """Fetch what is missing of a tree, and keep all of it.
+
+    Examples: 'trainyard content pin bafy…', 'trainyard content pin --list'.
+    """
     if show == bool(path):
         raise WrongUseError("give what to pin, or --list")
     wanted = [parse_path(text) for text in path or ()]
@@ -183,7 +198,10 @@ def pin(
 
 @at_place
 def unpin(place: Place, path: ContentPathText) -> None:
-    """Stop keeping a tree; the next gc removes what no other pin needs."""
+    """Stop keeping a tree; the next gc removes what no other pin needs.
+
+    Example: 'trainyard content unpin bafy…'.
+    """
     wanted = parse_path(path)
     with place.content() as content:
         cid = content.stat(wanted).cid if wanted.names else wanted.root
@@ -193,7 +211,10 @@ def unpin(place: Place, path: ContentPathText) -> None:
 
 @at_place
 def gc(place: Place) -> None:
-    """Remove the blocks that no pin needs."""
+    """Remove the blocks that no pin needs.
+
+    Example: 'trainyard content gc'.
+    """
     with place.content() as content:
         freed = content.gc()
     place.output.result(

@@ -48,6 +48,8 @@ def serve(
     """Serve the page and the API until Ctrl-C or SIGTERM.
 
     What is not given here is read from TRAINYARD_DAPP_… variables; docs/dapp.md lists them.
+
+    Example: 'trainyard dapp serve --endpoint http://127.0.0.1:8545 --market 0x… --port 8080'.
     """
     with telling_failures(as_json):
         import warnings

@@ -37,6 +37,8 @@ def demo(
 
     Everything runs on this machine and is gone afterwards but for the receipt. It takes some
     minutes, and ends by printing what the receipt states and where the page shows the task.
+
+    Example: 'trainyard demo'.
     """
     with telling_failures():
         from rich.console import Console

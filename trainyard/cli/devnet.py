@@ -68,6 +68,8 @@ def up(
     """Start it, and come back when it is there. It goes on when the terminal is closed.
 
     What is not said is as it was the last time in this folder. The chain goes on where it ended.
+
+    Examples: 'trainyard devnet up', 'trainyard devnet up --agents 4 --chain anvil'.
     """
     with telling_failures(as_json):
         from trainyard.devnet.control import bring_up, status_of
@@ -88,7 +90,10 @@ def up(
 
 @devnet.command(epilog=EXIT_CODES_HELP)
 def status(folder: Folder = None, as_json: Json = False) -> None:
-    """Say what runs, and where. Exit code 0 whether it runs or not; ask --json for `running`."""
+    """Say what runs, and where. Exit code 0 whether it runs or not; ask --json for `running`.
+
+    Example: 'trainyard devnet status --json'.
+    """
     with telling_failures(as_json):
         from trainyard.devnet.control import status_of
 
@@ -98,7 +103,10 @@ def status(folder: Folder = None, as_json: Json = False) -> None:
 
 @devnet.command(epilog=EXIT_CODES_HELP)
 def down(folder: Folder = None, as_json: Json = False) -> None:
-    """End everything; the chain and the content are kept for the next time."""
+    """End everything; the chain and the content are kept for the next time.
+
+    Example: 'trainyard devnet down'.
+    """
     with telling_failures(as_json):
         from trainyard.devnet.control import take_down
 
@@ -111,7 +119,10 @@ def down(folder: Folder = None, as_json: Json = False) -> None:
 
 @devnet.command(epilog=EXIT_CODES_HELP)
 def reset(folder: Folder = None, as_json: Json = False) -> None:
-    """End everything and forget it: the chain, the accounts, the content and the agents."""
+    """End everything and forget it: the chain, the accounts, the content and the agents.
+
+    Example: 'trainyard devnet reset'.
+    """
     with telling_failures(as_json):
         from trainyard.devnet.control import forget
 

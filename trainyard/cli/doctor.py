@@ -28,6 +28,8 @@ def doctor(
     """Say of which environment class this machine is, and what is missing, each with its fix.
 
     Exit code 1 if something is missing that training needs; the rest are notes.
+
+    Examples: 'trainyard doctor', 'trainyard doctor --fresh --json'.
     """
     with telling_failures(as_json):
         from trainyard.cli.equipment import examine_equipment

@@ -72,6 +72,8 @@ def run(
 
     A run that was interrupted goes on where it was. Modes are single, sync, rounds and async. A run
     in mode async is not replayable and has a score instead.
+
+    Example: 'trainyard engine run manifest.json --publish'.
     """
     from trainyard.engine.costs import Costs
     from trainyard.engine.launching import run_local
@@ -153,6 +155,8 @@ def audit(
     it is computed in this account, without a sandbox. Exit
     code 4 if anything differs, 5 if only bits do and the run was computed on another class of
     machine.
+
+    Example: 'trainyard audit bafy… --segment 0 --segment 7'.
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath

@@ -103,11 +103,9 @@ def telling_failures(as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(ExitCode.PIPE_CLOSED) from error
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise _told(
-            f"{where}{error.strerror or error}; check the path and its permissions",
-            ExitCode.FAILED,
-            as_json,
-        ) from error
+        said = f"{where}{error.strerror or error}; check the path and its permissions"
+        said = "; ".join((said, *getattr(error, "__notes__", ())))
+        raise _told(said, ExitCode.FAILED, as_json) from error
     except KeyboardInterrupt as error:
         raise typer.Exit(ExitCode.INTERRUPTED) from error
 

@@ -66,7 +66,7 @@ def _shared(
     gateway: Annotated[
         list[str] | None,
         typer.Option(
-            help="Fetch from this trustless gateway too; repeatable.. Else TRAINYARD_GATEWAYS.",
+            help="Fetch from this trustless gateway too; repeatable. Else TRAINYARD_GATEWAYS.",
             metavar="ADDRESS",
         ),
     ] = None,

@@ -1,6 +1,7 @@
 """`trainyard predict`: what a trained model makes of records, computed on the market."""
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,6 +45,7 @@ def predict(
     """
     if target.suffix != ".npy":
         raise WrongUseError(f"{target}: predictions are written as .npy")
+    _check_writable(target)
     if budget is None and not yes:
         raise WrongUseError("money would be locked: give a --budget, or say --yes")
     records = _records(data)
@@ -57,17 +59,40 @@ def predict(
     with site.open() as market:
         import numpy as np
 
-        from trainyard.sdk.predicting import predict as predicted
+        from trainyard.sdk.predicting import answers
 
-        found = predicted(market, number, records, wishes, verbose=0 if site.output.as_json else 1)
-        np.save(target, found)
+        found = answers(market, number, records, wishes, verbose=0 if site.output.as_json else 1)
+        tasks, rows = list(found.tasks), found.rows
+        told = ", ".join(map(str, tasks))
+        try:
+            np.save(target, rows)
+        except OSError as error:
+            error.add_note(f"trainyard.predictions({told}) has the answers, which are paid for")
+            raise
     document = {
         "task": number,
+        "tasks": tasks,
         "file": str(target),
-        "shape": list(found.shape),
-        "dtype": str(found.dtype),
+        "shape": list(rows.shape),
+        "dtype": str(rows.dtype),
     }
-    site.output.result(document, [f"{target}: predictions for {len(found)} records"])
+    site.output.result(
+        document, [f"{target}: predictions for {len(rows)} records, as tasks {told}"]
+    )
+
+
+def _check_writable(target: Path) -> None:
+    """Told before anything is paid for."""
+    try:
+        if target.exists():
+            target.open("r+b").close()
+        else:
+            with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
+                pass
+    except OSError as error:
+        raise WrongUseError(
+            f"{target} cannot be written ({error.strerror}): make its folder, or name another file"
+        ) from error
 
 
 def _records(data: str) -> Any:

@@ -30,7 +30,10 @@ def serve(
         bool, typer.Option("--board", help="Take small blocks, such as workers' profiles.")
     ] = False,
 ) -> None:
-    """Serve the store as a trustless IPFS gateway, on this machine alone, until Ctrl-C."""
+    """Serve the store as a trustless IPFS gateway, on this machine alone, until Ctrl-C.
+
+    Example: 'trainyard content serve --fetch --gateway http://…'.
+    """
     from trainyard.content.board import Board
     from trainyard.content.gateway_server import GatewayServer
 
@@ -64,6 +67,8 @@ def network(
     """Run a private content network on this machine until Ctrl-C: Kubo, or the embedded store.
 
     The node is offline by configuration: no bootstrap peers, no discovery, loopback only.
+
+    Example: 'trainyard content network --no-kubo'.
     """
     from trainyard.content.gateway_server import GatewayServer
 

@@ -24,7 +24,10 @@ def shard(
     chunker: ChunkerText = "size-262144",
     no_pin: NoPin = False,
 ) -> None:
-    """Deal records to TFRecord shards, each a fair sample of all, and print the CID."""
+    """Deal records to TFRecord shards, each a fair sample of all, and print the CID.
+
+    Example: 'trainyard content shard train.npz --shards 8 --seed 1'.
+    """
     from trainyard.cli.arrays import open_arrays
     from trainyard.datasets.sharding import write_shards
 

@@ -109,6 +109,16 @@ def find_power(cache: Path | None = None, counters: Path = RAPL) -> Power | None
         return None
     if any(os.access(path, os.R_OK) for path in counters.glob("intel-rapl*:*/energy_uj")):
         return Power(by="rapl", counters=counters)
+    return find_watts(cache)
+
+
+def find_watts(cache: Path | None = None) -> Power | None:
+    """What a core in use takes, also where counters could be read.
+
+    For whoever knows how long processes have worked, and did not look at the counters meanwhile.
+    """
+    if importlib.util.find_spec("codecarbon") is None:
+        return None
     cache = cache or _cache()
     machine = _Machine(
         processor=processor_name(),

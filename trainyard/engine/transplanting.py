@@ -1,14 +1,16 @@
 """The weights of somebody's Keras model as a state of its manifest's program, and back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
+from trainyard.engine.building import make_optimizer
 from trainyard.engine.errors import StateError
 from trainyard.engine.importing import layers_named, model_of
 from trainyard.engine.program import Network, Program, build, build_network
+from trainyard.engine.reading_keras import optimizer_of
 from trainyard.engine.state import WEIGHTS, State
 from trainyard.engine.variables import assign, named_variables, named_weights
 from trainyard.protocol.manifest import Manifest, Model
@@ -31,13 +33,39 @@ def weights_of(model: Any, manifest: Manifest) -> State:
 def restore(model: Any, manifest: Manifest, state: State) -> None:
     """Give `model` the weights of a state, and its optimiser that of the state, all in place.
 
-    After rounds there is no optimiser that all workers share: it is a fresh one then.
+    All of them or none. After rounds there is no optimiser that all workers share: it is a fresh
+    one then.
     """
     program = _program_of(manifest, state)
-    for theirs, ours in _pairs(model, manifest, program):
-        theirs.assign(ours.value)
+    pairs = list(_pairs(model, manifest, program))
     if getattr(model, "optimizer", None) is not None:
-        _restore_optimizer(model, manifest, program)
+        pairs += _optimizer_pairs(model, program, pairs)
+    for theirs, ours in pairs:
+        if tuple(theirs.shape) != tuple(ours.shape):
+            raise StateError(
+                f"{theirs.path} has the shape {list(theirs.shape)}, and {list(ours.shape)} where "
+                "it was trained"
+            )
+    for theirs, ours in pairs:
+        theirs.assign(ours.value)
+
+
+def unlike_optimizers(model: Any, manifest: Manifest) -> tuple[str, str] | None:
+    """What a task trained with and what `model` is compiled with, if it is not the same."""
+    section, optimizer = manifest.training.optimizer, getattr(model, "optimizer", None)
+    if section is None or optimizer is None:
+        return None
+    # As Keras has it, which keeps a rate in fewer bits than a manifest does.
+    ours, theirs = optimizer_of(make_optimizer(section)), optimizer_of(optimizer)
+    return None if ours == theirs else (_told(ours, theirs), _told(theirs, ours))
+
+
+def _told(section: dict[str, Any], other: dict[str, Any]) -> str:
+    """An optimiser in words, with what another of its kind has not."""
+    own = section["type"] != other["type"]
+    unlike = {} if own else {name: one for name, one in section.items() if one != other.get(name)}
+    told = ", ".join(f"{name}={one!r}" for name, one in unlike.items())
+    return f"{section['type']}({told})" if told else str(section["type"])
 
 
 def compiled_model(manifest: Manifest, state: State) -> Any:
@@ -111,25 +139,42 @@ def _pairs(model: Any, manifest: Manifest, network: Network) -> Iterator[tuple[A
         yield from zip(theirs, ours, strict=True)
 
 
-def _restore_optimizer(model: Any, manifest: Manifest, program: Program) -> None:
-    """Slots are kept in lists by the variable that they belong to; all else goes by its place."""
+def _optimizer_pairs(
+    model: Any, program: Program, weights: Sequence[tuple[Any, Any]]
+) -> list[tuple[Any, Any]]:
+    """Each variable of the model's optimiser beside that of the program's.
+
+    Slots are kept in lists by the variable that they belong to; all else goes by its place.
+    """
     theirs, ours = model.optimizer, program.optimizer
     theirs.build(model.trainable_variables)
-    partner = {id(one): own for own, one in _pairs(model, manifest, program)}
+    partner = {id(one): own for own, one in weights}
     known = {id(one): place for place, one in enumerate(theirs._trainable_variables)}
     # For each variable of the program, the place of its partner in the model's optimiser.
-    places = [known[id(partner[id(one)])] for one in ours._trainable_variables]
-    moved = set[int]()
+    partners = [id(partner[id(one)]) for one in ours._trainable_variables]
+    if type(theirs) is not type(ours) or not known.keys() >= set(partners):
+        raise _unlike(theirs, ours)
+    places = [known[one] for one in partners]
+    pairs = []
     for name, slots in vars(ours).items():
-        if name in _ALL or not isinstance(slots, list):
+        if name in _ALL or not isinstance(slots, list) or len(slots) != len(places):
             continue
-        others = getattr(theirs, name)
-        if len(slots) != len(places):
-            continue
-        for place, slot in zip(places, slots, strict=True):
-            if slot is not None and hasattr(slot, "assign"):
-                others[place].assign(slot.value)
-                moved |= {id(slot), id(others[place])}
-    rest = [one for one in ours.variables if id(one) not in moved]
-    for own, one in zip((v for v in theirs.variables if id(v) not in moved), rest, strict=True):
-        own.assign(one.value)
+        others = getattr(theirs, name, None)
+        if not isinstance(others, list) or len(others) != len(slots):
+            raise _unlike(theirs, ours)
+        chosen = zip((others[place] for place in places), slots, strict=True)
+        pairs += [(other, slot) for other, slot in chosen if hasattr(slot, "assign")]
+    moved = {id(one) for pair in pairs for one in pair}
+    left, rest = (
+        [one for one in each.variables if id(one) not in moved] for each in (theirs, ours)
+    )
+    if len(left) != len(rest) or any(not hasattr(other, "assign") for other, _ in pairs):
+        raise _unlike(theirs, ours)
+    return pairs + list(zip(left, rest, strict=True))
+
+
+def _unlike(theirs: Any, ours: Any) -> StateError:
+    return StateError(
+        f"the model's {type(theirs).__name__} keeps other variables than the "
+        f"{type(ours).__name__} that it was trained with"
+    )

@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, SupportsFloat, TypedDict
 
 from trainyard.content.content import Content
 from trainyard.protocol.manifest import Manifest, Model
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.records import Records, records_of
+from trainyard.sdk.wishing import count_of
 
 # So that two audits recompute a fiftieth of the work.
 SEGMENTS = 100
@@ -37,6 +38,19 @@ _CALLBACKS = {
     "SwapEMAWeights": "leave it out",
     "TerminateOnNaN": "leave it out; a run ends by itself where its loss is no number",
 }
+
+
+# Of a shape, with the least that each may be; some may be left out.
+_COUNTS = {
+    "epochs": 1,
+    "steps": 1,
+    "batch_size": 1,
+    "workers": 1,
+    "seed": 0,
+    "threads": 1,
+    "steps_per_segment": 1,
+}
+_LEFT_OUT = ("steps", "steps_per_segment")
 
 
 class RoundsWish(TypedDict, total=False):
@@ -71,6 +85,30 @@ class Shape:
     # In mode rounds the same as `local_steps`.
     steps_per_segment: int | None = None
     rounds: RoundsWish | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse by its name what nobody could reckon with."""
+        for name, least in _COUNTS.items():
+            value = getattr(self, name)
+            if value is not None or name not in _LEFT_OUT:
+                # The only place where they change: into numbers of Python's own.
+                object.__setattr__(self, name, count_of(value, name, least))
+        split, weights = self.validation_split, self.class_weight
+        is_share = isinstance(split, int | float) and not isinstance(split, bool)
+        if split is not None and not (is_share and 0 < split < 1):
+            raise RefusedError(
+                f"validation_split: {split!r} is no part of the records; give a number between 0 "
+                "and 1, or leave it out"
+            )
+        if weights is not None and not _are_weights(weights):
+            raise RefusedError(
+                f"class_weight: {weights!r} is no dict of a weight for each class, such as "
+                "{0: 1.0, 1: 2.5}"
+            )
+        if self.rounds is not None and not isinstance(self.rounds, dict):
+            raise RefusedError(
+                f"rounds: {self.rounds!r} is no dict; say {{'local_steps': 50}}, for instance"
+            )
 
     @property
     def chosen_mode(self) -> str:
@@ -177,6 +215,12 @@ class _Draft:
         epoch, rest = divmod(records, batch)
         is_whole = not rest and shape.validation_split is None
         return segment_length(steps, epoch if is_whole else None, self.model.parameters)
+
+
+def _are_weights(given: Any) -> bool:
+    return isinstance(given, dict) and all(
+        isinstance(one, SupportsFloat) and not isinstance(one, str) for one in given.values()
+    )
 
 
 def round_length(steps: int, epoch: int, parameters: int) -> int:

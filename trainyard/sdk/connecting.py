@@ -57,7 +57,7 @@ def connect(
             kubo=kubo,
             page=page,
         )
-        return _by_profile(said, key, confinement)
+        return _by_profile(said, key, password_file, confinement)
     given = (market, chain_id, store, kubo, page)
     if any(one is not None for one in given) or gateways or start_block:
         raise NoMarketError(
@@ -67,8 +67,13 @@ def connect(
     config = read_config()
     name = where or (DEVNET if folder is not None else config.default or DEVNET)
     if name == DEVNET and DEVNET not in config.profiles:
+        if key is None and password_file is not None:
+            raise NoMarketError(
+                "password_file: the key of a devnet's requester has no password; leave it out, or "
+                "give the keystore that it opens"
+            )
         return _of_devnet(folder, key, confinement)
-    return _by_profile(profile_named(config, name), key, confinement)
+    return _by_profile(profile_named(config, name), key, password_file, confinement)
 
 
 def market_of(devnet: "Devnet", confinement: "Callable[[], Confinement] | None" = None) -> Market:
@@ -104,12 +109,13 @@ def _place_of(net: "Devnet") -> Place:
 def _by_profile(
     profile: Profile,
     key: Key | None,
+    password_file: Path | str | None,
     confinement: "Callable[[], Confinement] | None",
 ) -> Market:
     if key is None:
         kept = profile.keystore or default_keystore()
         if profile.keystore is not None or kept.exists():
-            key = _keystore(kept, profile.password_file)
+            key = _keystore(kept, password_file or profile.password_file)
     given: dict[str, Any] = {}
     if profile.store is not None:
         given |= {"store": profile.store, "kubo": None}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,8 @@ from trainyard.sdk.composing import RoundsWish, Shape, compose
 from trainyard.sdk.concluding import conclusion
 from trainyard.sdk.epochs import Epochs
 from trainyard.sdk.errors import DetachedError, RefusedError, TaskFailedError
-from trainyard.sdk.following import Following, require_settled, require_wanted
-from trainyard.sdk.histories import Calls, History
+from trainyard.sdk.following import Following, remember, require_settled, require_wanted
+from trainyard.sdk.histories import Calls, History, listed
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_budget, offer_for, post
 from trainyard.sdk.results import manifest_of, signed_receipt
@@ -87,7 +88,7 @@ def prepare(market: Market, model: Any, x: Any, y: Any, wishes: Wishes) -> Offer
         shape,
         validation_data=wishes.get("validation_data"),
         sample_weight=wishes.get("sample_weight"),
-        callbacks=wishes.get("callbacks", ()),
+        callbacks=listed(wishes.get("callbacks")),
         fresh_optimizer=wishes.get("fresh_optimizer", False),
     )
     offer = offer_for(market, manifest, wish)
@@ -99,14 +100,16 @@ def prepare(market: Market, model: Any, x: Any, y: Any, wishes: Wishes) -> Offer
 def fit(
     market: Market, model: Any, x: Any, y: Any, wishes: Wishes, *, verbose: Verbose = "auto"
 ) -> History:
-    offer = prepare(market, model, x, y, wishes)
+    callbacks = listed(wishes.get("callbacks"))
+    offer = prepare(market, model, x, y, {**wishes, "callbacks": callbacks})
+    stage = _stage(offer.manifest, model, callbacks)
     require_wanted()
     try:
         number = post(market, offer)
     except KeyboardInterrupt as error:
         error.add_note("the task may be posted all the same: 'trainyard tasks' shows whether it is")
         raise
-    return _follow(market, number, offer.manifest, model, wishes, verbose)
+    return _follow(market, number, stage, verbose)
 
 
 def attach(
@@ -126,7 +129,9 @@ def attach(
         )
     if model is not None:
         _require_same(manifest, model)
-    return _follow(market, number, manifest, model, {"callbacks": callbacks}, verbose)
+    with _naming(number):
+        stage = _stage(manifest, model, listed(callbacks))
+    return _follow(market, number, stage, verbose)
 
 
 def _wish(wishes: Wishes, mode: str) -> Wish:
@@ -144,12 +149,20 @@ def _wish(wishes: Wishes, mode: str) -> Wish:
 
 def _require_same(manifest: Manifest, model: Any) -> None:
     from trainyard.engine.importing import model_of
-    from trainyard.engine.transplanting import is_same_network
+    from trainyard.engine.transplanting import is_same_network, unlike_optimizers
 
     if not is_same_network(model_of(model), manifest.model):
         raise RefusedError(
             "the task trains another model than this one: leave the model out, and the history "
             "brings the task's own as history.model"
+        )
+    unlike = unlike_optimizers(model, manifest)
+    if unlike is not None:
+        trained, here = unlike
+        raise RefusedError(
+            f"the task trains with {trained}, and this model is compiled with {here}: compile it "
+            "as it was for the task, or leave it out, and the history brings the task's own as "
+            "history.model"
         )
 
 
@@ -168,37 +181,52 @@ def _naming(number: int) -> Iterator[None]:
         raise
 
 
-def _follow(
-    market: Market,
-    number: int,
-    manifest: Manifest,
-    model: Any,
-    wishes: Wishes,
-    verbose: Verbose,
-) -> History:
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """All that a task needs here beside its number."""
+
+    manifest: Manifest
+    # That of the caller, who may have none.
+    model: Any
+    history: History
+    epochs: Epochs
+    calls: Calls
+
+
+def _stage(manifest: Manifest, model: Any, callbacks: Sequence[Any]) -> _Stage:
+    """Made before a task is posted: callbacks are told of their model, which may go wrong."""
+    from trainyard.engine.program import build_model
+
+    training = manifest.training
+    target = model if model is not None else build_model(manifest.model, training.seed)
+    epochs = Epochs(manifest.plan, training.watched, training.until.epochs)
+    history = History(0)
+    return _Stage(manifest, model, history, epochs, Calls(target, callbacks, history, epochs))
+
+
+def _follow(market: Market, number: int, stage: _Stage, verbose: Verbose) -> History:
+    manifest, history, calls = stage.manifest, stage.history, stage.calls
+    history.task = number
     with ExitStack() as parts:
         parts.enter_context(_naming(number))
-        from trainyard.engine.program import build_model
-
-        plan = manifest.plan
-        target = model if model is not None else build_model(manifest.model, manifest.training.seed)
-        epochs = Epochs(plan, manifest.training.watched, manifest.training.until.epochs)
-        history = History(number)
+        remember(number)
         following = parts.enter_context(closing(Following(market, number)))
-        show = parts.enter_context(shown(f"task {number}", plan.steps, verbose))
+        show = parts.enter_context(shown(f"task {number}", manifest.plan.steps, verbose))
+        calls.show = show
+        if market.place.page is None:
+            show.say("this market has no page to which workers tell figures: logs come at the end")
         folder = parts.enter_context(TemporaryDirectory(prefix="trainyard-result-"))
-        calls = Calls(target, wishes.get("callbacks", ()), history, epochs, show)
         for sight in following.sights():
             for line in sight.sentences:
                 show.say(line)
             calls.take(sight.points)
         require_settled(number, following.book.tasks[number])
         run, state = collect(market, following.book, number, Path(folder))
-        _take_over(history, manifest, model, state)
+        _take_over(history, manifest, stage.model, state)
         steps = Counters.of(state).step
         history.close_with(signed_receipt(market, number, state.hash), steps)
         show.steps(steps, {})
-        untried = epochs.untried(steps)
+        untried = stage.epochs.untried(steps)
         calls.finish(steps, tried_here(market, manifest, run, state, untried, show))
         show.say(conclusion(number, following.book.tasks[number], run.result_cid))
     return history

@@ -22,14 +22,24 @@ from trainyard.sdk.feed import Feed
 from trainyard.sdk.market import Market
 
 _LOOK_S = 0.3
-# Set by who wants to detach from another thread.
-LEAVING: ContextVar[threading.Event | None] = ContextVar("leaving", default=None)
 # After the end of the time to join, others may end the task as well; then it is ours to do.
 _PATIENCE_S = 5
 # Until it is tried again, where it was too early by the chain's clock.
 _AGAIN_S = 5.0
 # A node may be behind, and a reorganisation take a task away for a while.
 _UNSEEN_S = 60.0
+
+
+class Leaving(threading.Event):
+    """Set by who wants to detach from another thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # For who leaves when it is too late to detach, and all is done.
+        self.detached: DetachedError | None = None
+
+
+LEAVING: ContextVar[Leaving | None] = ContextVar("leaving", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +136,8 @@ class Following:
             return
         try:
             self._market.send(f"expire {self.number}", self._market.calls.expire(self.number))
-        except RevertedError:
-            # By the chain's clock it is not time yet, or somebody else did it.
+        except (RevertedError, EndpointError, NoEndpointError):
+            # By the chain's clock it is not time yet, somebody else did it, or nobody answers now.
             self._try_at = time.monotonic() + _AGAIN_S
         else:
             self._expired = True
@@ -141,6 +151,13 @@ def require_wanted(*posted: int, unposted: Sequence[str] = ()) -> None:
     if posted:
         raise DetachedError(*posted, predicts=True, unposted=unposted)
     raise NotPostedError("whoever asked for it has gone: nothing is posted, and nothing was paid")
+
+
+def remember(*posted: int, predicts: bool = False) -> None:
+    """Have whoever leaves from now on know these tasks, also if it gets no result any more."""
+    leaving = LEAVING.get()
+    if leaving is not None:
+        leaving.detached = DetachedError(*posted, predicts=predicts)
 
 
 def require_settled(number: int, task: Task) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainyard.sdk.epochs import BatchDone, EpochBegun, EpochDone, Epochs, Point, Told
-from trainyard.sdk.errors import NoTensorFlowError
+from trainyard.sdk.errors import NoTensorFlowError, RefusedError
 from trainyard.sdk.receipts import Receipt
-from trainyard.sdk.showing import Show, figures
+from trainyard.sdk.showing import Show, Silent, figures
 
 try:
     import keras
@@ -50,9 +50,11 @@ class Calls:
     """Tells callbacks and whoever watches what points mean."""
 
     def __init__(
-        self, model: Any, callbacks: Iterable[Any], history: History, epochs: Epochs, show: Show
+        self, model: Any, callbacks: Iterable[Any], history: History, epochs: Epochs
     ) -> None:
-        self._epochs, self._show, self._model = epochs, show, model
+        self._epochs, self._model = epochs, model
+        # Who watches, when there is something to see.
+        self.show: Show = Silent()
         heard = [one for one in callbacks if not _is_early_stopping(one)]
         self._list = keras.callbacks.CallbackList(
             [*heard, history],
@@ -96,17 +98,32 @@ class Calls:
             case BatchDone():
                 self._list.on_train_batch_begin(told.batch)
                 self._list.on_train_batch_end(told.batch, dict(told.logs))
-                self._show.steps(told.step, told.logs)
+                self.show.steps(told.step, told.logs)
             case EpochDone():
                 self._last = told.logs
                 self._list.on_epoch_end(told.epoch, dict(told.logs))
-                self._show.say(f"epoch {told.epoch + 1}: {figures(told.logs) or 'not told'}")
+                self.show.say(f"epoch {told.epoch + 1}: {figures(told.logs) or 'not told'}")
         if self._model.stop_training:
             self._model.stop_training = False
-            self._show.say(
+            self.show.say(
                 "a callback wants training to stop: that is with the workers, who go on; use "
                 "keras.callbacks.EarlyStopping, which they know of"
             )
+
+
+def listed(callbacks: Any) -> list[Any]:
+    """Callbacks as Keras takes them: some, one alone, or none. RefusedError for anything else."""
+    if callbacks is None or isinstance(callbacks, keras.callbacks.Callback):
+        return [] if callbacks is None else [callbacks]
+    if not isinstance(callbacks, Iterable):
+        raise RefusedError(f"callbacks: {callbacks!r} is none of Keras'; give a list of them")
+    found = list(callbacks)
+    for one in found:
+        if not isinstance(one, keras.callbacks.Callback):
+            raise RefusedError(
+                f"callbacks: {one!r} is none of Keras'; derive it from keras.callbacks.Callback"
+            )
+    return found
 
 
 def _is_early_stopping(callback: Any) -> bool:

@@ -11,35 +11,31 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import numpy as np
 
 from trainyard.content.content import Content
-from trainyard.content.errors import NotFoundError
-from trainyard.content.names import ContentPath
-from trainyard.datasets import load_arrays, open_shards
-from trainyard.datasets.index import INDEX_NAME
 from trainyard.engine.errors import StateError
 from trainyard.engine.predictions import read_predictions
 from trainyard.protocol.ledger.book import Book
 from trainyard.protocol.manifest import Manifest, Model
-from trainyard.protocol.manifest.values import Dtype, Tensor
 from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import collect_from
 from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TaskFailedError
-from trainyard.sdk.following import require_settled, require_wanted
+from trainyard.sdk.following import remember, require_settled, require_wanted
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_total, offer_in, post, require_money
-from trainyard.sdk.records import Array, Records, is_arrays, plain, unlabelled
+from trainyard.sdk.records import Array, Records, is_arrays, unlabelled
 from trainyard.sdk.results import manifest_of
 from trainyard.sdk.showing import Show, Verbose, shown
 from trainyard.sdk.slicing import Slice, segment_length, slices_of
 from trainyard.sdk.spooling import spooled
 from trainyard.sdk.subjects import Subject, add_weights, subject_of
+from trainyard.sdk.targets import check_targets, targets_of
 from trainyard.sdk.waiting import wait_for
-from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
+from trainyard.sdk.wishing import count_of, seconds_of, verification_of, wei_of
 
 _BATCH = 32
 # Nothing is drawn by it: weights are given, and a prediction has no chance in it.
@@ -74,10 +70,25 @@ class Part:
     offer: Offer
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came of a prediction: rows in the order of the records, and the tasks of its slices."""
+
+    tasks: tuple[int, ...]
+    rows: Array
+
+
 def predict(
     market: Market, given: Any, x: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
 ) -> Array:
     """What a model makes of each record, in the order of the records."""
+    return answers(market, given, x, wishes, verbose=verbose).rows
+
+
+def answers(
+    market: Market, given: Any, x: Any, wishes: PredictWishes, *, verbose: Verbose = "auto"
+) -> Answers:
+    """The same with the numbers of its tasks."""
     asked, subject = Asked.of(wishes), subject_of(market, given)
     with _opened(market, subject, x, None) as (records, _):
         parts = _prepared(market, subject, records, asked)
@@ -92,9 +103,9 @@ def evaluate(
     loss, metrics = subject.measures()
     with _opened(market, subject, x, y, measures=True) as (records, found):
         targets = targets_of(market, x, y, found)
-        _check_targets(subject, (loss, *metrics), targets, records.count)
+        check_targets(subject, (loss, *metrics), targets, records.count)
         parts = _prepared(market, subject, records, asked)
-    predicted = run(market, parts, asked, verbose)
+    predicted = run(market, parts, asked, verbose).rows
 
     from trainyard.engine.measuring import measure
 
@@ -108,6 +119,7 @@ def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "a
     for number in numbers:
         if not manifest_of(market, number).training.predicts:
             raise RefusedError(f"task {number} trains: trainyard.attach({number}) waits for it")
+    remember(*numbers, predicts=True)
     titles = {number: f"task {number}" for number in numbers}
     with shown("predictions", len(titles), verbose) as show:
         book = wait_for(market, titles, show)
@@ -143,6 +155,7 @@ class Asked:
             wishes.get("deadline"),
             wishes.get("budget"),
         )
+        length = wishes.get("steps_per_segment")
         found = verification_of(wishes.get("verify", "audit"), "predict")
         wish = Wish(
             policy=found.policy,
@@ -153,19 +166,13 @@ class Asked:
         )
         return cls(
             wish,
-            workers=_counted(wishes.get("workers", 1), "workers"),
-            batch=_counted(wishes.get("batch_size", _BATCH), "batch_size"),
-            attempts=_counted(wishes.get("attempts", 1), "attempts"),
-            threads=wishes.get("threads", 1),
-            length=wishes.get("steps_per_segment"),
+            workers=count_of(wishes.get("workers", 1), "workers"),
+            batch=count_of(wishes.get("batch_size", _BATCH), "batch_size"),
+            attempts=count_of(wishes.get("attempts", 1), "attempts"),
+            threads=count_of(wishes.get("threads", 1), "threads"),
+            length=None if length is None else count_of(length, "steps_per_segment"),
             budget=None if budget is None else wei_of(budget),
         )
-
-
-def _counted(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RefusedError(f"{name}: {value!r} is no number of them; give 1 or more")
-    return value
 
 
 @contextmanager
@@ -245,19 +252,6 @@ class _Draft:
         return Manifest.of(document | ({} if weights is None else {"initial_state": weights}))
 
 
-def _check_targets(
-    subject: Subject, objectives: Sequence[Any], targets: Array, records: int | None
-) -> None:
-    if records is not None and records != len(targets):
-        raise RefusedError(f"x has {records} records, and y {len(targets)}")
-    given = Tensor(targets.shape[1:], cast(Dtype, str(targets.dtype)))
-    for objective in objectives:
-        try:
-            objective.check(given, subject.model.output)
-        except ValueError as error:
-            raise RefusedError(f"y: {objective.type} {error}") from error
-
-
 # Running
 
 
@@ -281,7 +275,7 @@ class _Tasks:
         return DetachedError(*self.posted, predicts=True, unposted=self.unposted)
 
 
-def run(market: Market, parts: Sequence[Part], asked: Asked, verbose: Verbose) -> Array:
+def run(market: Market, parts: Sequence[Part], asked: Asked, verbose: Verbose) -> Answers:
     tasks = _Tasks(parts, [0] * len(parts))
     try:
         with shown("slices", len(parts), verbose) as show:
@@ -290,9 +284,10 @@ def run(market: Market, parts: Sequence[Part], asked: Asked, verbose: Verbose) -
             for number in tasks.numbers:
                 found.append(_collected(market, book, number))
                 show.steps(len(found), {})
+            remember(*tasks.numbers, predicts=True)
             told = _told(tasks.numbers)
             show.say(f"{len(parts)} of {len(parts)} slices are settled, as tasks {told}")
-        return np.concatenate(found)
+        return Answers(tuple(tasks.numbers), np.concatenate(found))
     except KeyboardInterrupt as error:
         if not tasks.posted:
             raise
@@ -384,23 +379,3 @@ def _collected(market: Market, book: Book, number: int) -> Array:
             raise TaskFailedError(
                 number, f"is settled, but {error}: nobody has looked there; ask for more audits"
             ) from error
-
-
-def targets_of(market: Market, x: Any, y: Any, found: Array | None) -> Array:
-    """The targets to compare with: given, found with the inputs, or named among stored records."""
-    if found is not None:
-        if y is not None:
-            raise RefusedError("y: the data set brings its targets along; leave y out")
-        return plain(found)
-    if y is None:
-        raise RefusedError("there are no targets: give y")
-    if not isinstance(y, str):
-        return plain(np.asarray(y))
-    if not isinstance(x, str):
-        raise RefusedError(f"y: {y!r} names a feature of records by their CID, and x is none")
-    path = ContentPath.parse(x)
-    try:
-        market.content.stat(path.child(INDEX_NAME))
-    except NotFoundError:
-        return plain(load_arrays(market.content, path)[y])
-    return plain(np.stack([one[y] for one in open_shards(market.content, path)]))

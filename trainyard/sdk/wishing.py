@@ -1,8 +1,10 @@
 """What a requester says in a few words: amounts of money, ways to verify, times. No I/O."""
 
+import operator
 import re
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from trainyard.protocol.market import Policy
 from trainyard.protocol.offering import Wish
@@ -12,6 +14,8 @@ _UNITS = {"wei": 1, "gwei": 10**9, "eth": 10**18, "ether": 10**18}
 _AMOUNT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _WAYS = {"audit": Policy.AUDIT, "replicate": Policy.REPLICATE, "score": Policy.SCORE}
 _MILLION = 1_000_000
+# More than the terms of a task can say.
+_LONGEST_S = 1 << 32
 
 
 def wei_of(amount: int | str, what: str = "budget") -> int:
@@ -42,9 +46,21 @@ def wei_of(amount: int | str, what: str = "budget") -> int:
 def seconds_of(time: float | timedelta, what: str = "deadline") -> int:
     """A length of time in seconds, at least one."""
     seconds = time.total_seconds() if isinstance(time, timedelta) else time
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 1:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 1 <= seconds < _LONGEST_S:
         raise RefusedError(f"{what}: {time!r} is no time; give seconds or a timedelta")
     return int(seconds)
+
+
+def count_of(value: Any, what: str, least: int = 1) -> int:
+    """How many of something; NumPy's whole numbers are as good as Python's."""
+    try:
+        count = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or count < least:
+        raise RefusedError(f"{what}: {value!r} is no number of them; give {least} or more")
+    return count
 
 
 def verification_of(verify: str | None, mode: str) -> Wish:
@@ -59,6 +75,8 @@ def verification_of(verify: str | None, mode: str) -> Wish:
             "whatever comes"
         )
     verify = "audit" if verify is None else verify
+    if not isinstance(verify, str):
+        raise RefusedError(f'verify: {verify!r} is no way to verify; say "audit:2", for instance')
     name, _, number = verify.partition(":")
     policy = _WAYS.get(name.strip().lower())
     if policy is None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import keras
@@ -30,9 +31,21 @@ class Checkpoint:
     sha256: str
 
 
+def make_folder(folder: Path) -> None:
+    """A folder that checkpoints can be written to; RefusedError where there can be none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, prefix="."):
+            pass
+    except OSError as error:
+        raise RefusedError(
+            f"checkpoints cannot be written to {folder} ({error.strerror}): name another folder "
+            "by set_checkpoint, or make this one writable"
+        ) from error
+
+
 def save(folder: Path, model: Any, *, steps: int, task: int, state: str, data: str) -> Checkpoint:
     """The model and its facts; there is a checkpoint only when both are there."""
-    folder.mkdir(parents=True, exist_ok=True)
     target = _model_file(folder, steps)
     unfinished = target.with_name(f".{os.getpid()}.{target.name}")
     model.save(unfinished)

@@ -7,6 +7,7 @@ import keras
 
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.fitting import Wishes, fit
+from trainyard.sdk.histories import listed
 from trainyard.sdk.market import Market
 from trainyard.sdk.showing import Verbose
 from trainyard.spark import checkpoints
@@ -114,6 +115,9 @@ class TFOptimizer:
             wishes["fresh_optimizer"] = True
             # Else the same records would come in the same order again.
             wishes["seed"] = self._wishes.get("seed", _FIRST_SEED) + self.steps
+        if self._folder is not None:
+            # Before anything is paid that could not be kept.
+            checkpoints.make_folder(self._folder)
         with market_or_found(self._market) as market:
             if self._summary is not None:
                 _require_page(market)
@@ -124,20 +128,31 @@ class TFOptimizer:
                     records=records,
                     batch=batch,
                 )
-                wishes["callbacks"] = [*self._wishes.get("callbacks", ()), scribe]
+                wishes["callbacks"] = [*listed(self._wishes.get("callbacks")), scribe]
             history = fit(market, self.model, data.cid, data.target, wishes, verbose=self._verbose)
         # Fewer than were asked for, if it stopped early.
         self.steps += history.steps
         if self._folder is not None:
+            self._save(self._folder, history)
+        return history
+
+    def _save(self, folder: Path, history: "History") -> None:
+        number = history.task
+        try:
             checkpoints.save(
-                self._folder,
+                folder,
                 self.model,
                 steps=self.steps,
-                task=history.task,
+                task=number,
                 state=history.receipt.state or "",
-                data=data.cid,
+                data=self.dataset.cid,
             )
-        return history
+        except Exception as error:
+            error.add_note(
+                f"the model has the verified weights of task {number}, which is paid for; "
+                f"trainyard.attach({number}) brings them back"
+            )
+            raise
 
 
 def _found(model: Any, dataset: "TFDataset | None") -> "TFDataset":
