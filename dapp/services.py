@@ -16,7 +16,7 @@ from dapp.database.engine import Database
 from dapp.database.models import Block
 from dapp.errors import unavailable
 from dapp.live.hub import Hub
-from dapp.reaching import Reach
+from dapp.reaching import MOST_OF_ONE, Reach
 from dapp.remembering import Changes
 from dapp.security.shares import Shares
 from dapp.settings import Settings
@@ -45,6 +45,7 @@ STRANGERS_AT_ONCE, STRANGERS_MOST_OF_ONE = 16, 6
 # An endpoint that failed at one stranger's question is soon asked the next one's.
 _STRANGERS_PATIENCE = Patience(longest_wait_s=2.0)
 _AT_ONCE = 4
+_BUSY_WITH_YOURS = f"the engine has {MOST_OF_ONE} things to do for you already"
 
 
 class ChainDesk:
@@ -99,24 +100,33 @@ class ChainDesk:
 
 
 class Turns:
-    """One after the other, and only so many in the line: each who waits holds a thread."""
+    """One after the other, and only so many in the line: each who waits holds a thread.
+
+    Of one client there are fewer than the line has places for, so that others find one.
+    """
 
     def __init__(self, most_waiting: int, patience_s: float = 120.0) -> None:
         self._turn, self._patience_s = threading.Semaphore(1), patience_s
         # Who has the turn stands in the line too.
         self._line = threading.BoundedSemaphore(most_waiting + 1)
+        self._shares = Shares(MOST_OF_ONE)
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        if not self._line.acquire(blocking=False):
-            raise unavailable("the engine is busy, and others wait for it", retry_after_s=15.0)
-        try:
+        with self._shares.taken(_BUSY_WITH_YOURS, retry_after_s=15.0), self._place():
             if not self._turn.acquire(timeout=self._patience_s):
                 raise unavailable("the engine is busy; try again in a moment", retry_after_s=15.0)
             try:
                 yield
             finally:
                 self._turn.release()
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._line.acquire(blocking=False):
+            raise unavailable("the engine is busy, and others wait for it", retry_after_s=15.0)
+        try:
+            yield
         finally:
             self._line.release()
 
