@@ -56,6 +56,11 @@ def test_other_hosts_are_refused(client: Client) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "wrong_host")
 
 
+def test_who_looks_after_the_server_may_call_it_by_its_number(client: Client) -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert client.get(base(client) + path, headers={"Host": "10.1.2.3:8460"}).status_code == 200
+
+
 def test_other_pages_cannot_change_anything(client: Client) -> None:
     answer = client.post("/content", files={"file": b"x"}, headers={"Sec-Fetch-Site": "cross-site"})
 
