@@ -58,6 +58,8 @@ from trainyard.engine.confining import Confinement
 from trainyard.protocol.errors import TrainyardError
 
 _SWEEP_S = 600.0
+# For a place at the chain's endpoints; whoever waits holds a thread.
+_PATIENCE_S = 1.0
 _API = "/api/v1"
 
 
@@ -129,7 +131,8 @@ def _services(settings: Settings, counts: Counts, confinement: Confinement | Non
         per_address=settings.sse_clients_per_address,
         on_told=changes.note,
     )
-    chain = ChainDesk(settings.endpoints, settings.chain_id, settings.market)
+    place = (settings.endpoints, settings.chain_id, settings.market)
+    chain = ChainDesk(*place, wait_s=_PATIENCE_S)
     stored = Content(StoredOnly(found.store), limits=found.limits)
     reach = Reach(stored, found, settings.fetches, partial(keep_for_good, database))
     manifests = ManifestShelf(database, found, stored, reach, changes)
@@ -146,6 +149,7 @@ def _services(settings: Settings, counts: Counts, confinement: Confinement | Non
         engine=Turns(settings.engine_waiters),
         hub=hub,
         chain=chain,
+        passing=ChainDesk.for_strangers(*place),
         follower=_follower(settings, database, hub, manifests, counts, changes),
         manifests=manifests,
         counts=counts,

@@ -1,8 +1,12 @@
 """The built page, from the same origin as the API."""
 
+import gzip
+import re
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -26,6 +30,10 @@ _TYPES = {
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
+# The others are compressed in themselves.
+_TEXTS = frozenset({".css", ".html", ".js", ".json", ".svg", ".txt", ".webmanifest"})
+_MOST_KEPT = 256
+_ZERO = re.compile(r"q=0(\.0*)?")
 
 
 def add_page(app: FastAPI, static: Path | None) -> None:
@@ -39,12 +47,12 @@ def add_page(app: FastAPI, static: Path | None) -> None:
             return problem_response(ApiError(404, "not_found", "there is no such route"))
         found = files.get(path)
         if found is not None:
-            return _answer(found, path)
+            return await _answer(request, found, path)
         if path.startswith(f"{_ASSETS}/"):
             return problem_response(ApiError(404, "not_found", "there is no such file"))
         if _INDEX not in files:
             return PlainTextResponse(_MISSING, status_code=503)
-        return _answer(files[_INDEX], _INDEX)
+        return await _answer(request, files[_INDEX], _INDEX)
 
     app.router.routes.append(Route("/{path:path}", page, methods=["GET", "HEAD"]))
 
@@ -57,11 +65,40 @@ def _files(folder: Path) -> dict[str, Path]:
     }
 
 
-def _answer(path: Path, name: str) -> FileResponse:
+async def _answer(request: Request, path: Path, name: str) -> Response:
     # Names below `assets` have the hash of what is in them.
     is_hashed = name.startswith(f"{_ASSETS}/")
-    return FileResponse(
-        path,
-        media_type=_TYPES.get(path.suffix, "application/octet-stream"),
-        headers={"Cache-Control": _FOREVER if is_hashed else "no-cache"},
-    )
+    kind = _TYPES.get(path.suffix, "application/octet-stream")
+    headers = {"Cache-Control": _FOREVER if is_hashed else "no-cache"}
+    if path.suffix not in _TEXTS:
+        return FileResponse(path, media_type=kind, headers=headers)
+    headers["Vary"] = "Accept-Encoding"
+    if not _takes_gzip(request.headers.get("accept-encoding", "")):
+        return FileResponse(path, media_type=kind, headers=headers)
+    body, tag = await run_in_threadpool(_packed, path)
+    headers["ETag"] = tag
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(body, media_type=kind, headers=headers)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for part in accepted.lower().split(","):
+        name, _, weight = part.partition(";")
+        if name.strip() == "gzip":
+            return _ZERO.fullmatch(weight.strip()) is None
+    return False
+
+
+def _packed(path: Path) -> tuple[bytes, str]:
+    """The file as it is now, compressed, and the tag of that form of it."""
+    found = path.stat()
+    tag = f'"{found.st_mtime_ns:x}-{found.st_size:x}-gzip"'
+    return packed(path, tag), tag
+
+
+@lru_cache(_MOST_KEPT)
+def packed(path: Path, tag: str = "") -> bytes:
+    """What is sent of a file to whoever takes gzip; made once for each `tag`."""
+    return gzip.compress(path.read_bytes(), 9, mtime=0)

@@ -1,14 +1,17 @@
 """Running the server: one process, until it is told to end."""
 
+import asyncio
 import socket
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
+import h11
 import structlog
 import uvicorn
 import uvloop
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dapp.errors import SettingsError
 from dapp.settings import Settings
@@ -19,6 +22,7 @@ from trainyard.protocol.errors import TransientError
 _GRACE_S = 3
 _BACKLOG = 2048
 _TURN_S = 0.001
+_HEADER_BYTES, _HEADERS_S = 32 << 10, 30
 
 
 def set_up_logs(*, as_json: bool) -> None:
@@ -83,27 +87,63 @@ def serve(
 async def _serve(
     app: FastAPI, listener: socket.socket, beside: AbstractAsyncContextManager[Any] | None
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=True,
-            lifespan="on",
-            ws="none",
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=_GRACE_S,
-            h11_max_incomplete_event_size=32 << 10,
-        )
-    )
+    server = Server(config_of(app))
     async with AsyncExitStack() as parts:
         if beside is not None:
             await parts.enter_async_context(beside)
         await server.serve(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
+def config_of(app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=_Punctual,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        lifespan="on",
+        ws="none",
+        timeout_keep_alive=_HEADERS_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+    )
+
+
+class _Punctual(H11Protocol):
+    """Ends connections whose headers do not come: uvicorn waits for them as long as it takes.
+
+    How large they are is bounded by h11, and by no other of uvicorn's protocols.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        """All of them, within a time that begins with the connection or the answer before."""
+        if self.conn.their_state is not h11.IDLE:
+            self._forget_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_HEADERS_S, self.timeout_keep_alive_handler)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class Server(uvicorn.Server):
     """Ends open streams first: they would keep it from ending."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -236,6 +236,10 @@ class LineRow(Base):
     )
 
 
+# What workers told of a task, by its number alone: it goes with the task.
+TOLD: tuple[type[FeedRow | PointRow | LineRow], ...] = (FeedRow, PointRow, LineRow)
+
+
 class UploadRow(Base):
     __tablename__ = "uploads"
 

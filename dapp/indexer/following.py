@@ -34,7 +34,7 @@ class Follower:
         self.head: int | None = None
         self._seen: BlockRef | None = None
         self.indexed: int | None = None
-        self.looked_at = 0.0
+        self._looked_at = time.monotonic()
         self.why = "it has not looked yet"
 
     @property
@@ -42,6 +42,11 @@ class Follower:
         if self.head is None or self.indexed is None:
             return None
         return max(0, self.head - self.indexed)
+
+    @property
+    def silent_s(self) -> float:
+        """How long ago the last look ended that went well."""
+        return time.monotonic() - self._looked_at
 
     def start(self) -> None:
         self._thread.start()
@@ -88,7 +93,7 @@ class Follower:
             self.indexed = None if place is None else place.number
         place = indexer.place
         self.indexed = None if place is None else place.number
-        self.looked_at = time.time()
+        self._looked_at = time.monotonic()
         if is_new:
             self._seen = head.ref
             self._on_head(head.ref.number, head.timestamp)

@@ -9,7 +9,7 @@ from sqlalchemy import Table, delete, insert, select
 from sqlalchemy.orm import Session
 
 from dapp.database.engine import Database
-from dapp.database.models import DERIVED, Block, Bound, EventRow
+from dapp.database.models import DERIVED, TOLD, Block, Bound, EventRow
 from dapp.indexer.market import MarketView, Timed, Touched
 from dapp.indexer.places import SqlPlaces, log_of
 from dapp.indexer.projecting import project
@@ -48,7 +48,10 @@ Tell = Callable[[Step], None]
 
 
 class Indexer:
-    """For one thread. What is in the database goes on; what cannot be gone on with begins anew."""
+    """For one thread. What is in the database goes on; what cannot be gone on with begins anew.
+
+    Another process may move the index in the same database: the view then follows the rows.
+    """
 
     def __init__(
         self,
@@ -67,6 +70,8 @@ class Indexer:
             endpoints, self._places, chain.market, start=chain.start_block, depth=depth, span=span
         )
         self.view = MarketView(depth)
+        # Of which block the view is.
+        self._at: BlockRef | None = None
         self.reorgs = 0
         self._events = 0
         self._bind()
@@ -86,6 +91,11 @@ class Indexer:
             return True
         if batch is None:
             return False
+        if batch.after != self._at:
+            self._follow()
+        if batch.after != self._at:
+            # Somebody else came first, also after this was read.
+            return True
         match batch:
             case Found():
                 self._take(batch)
@@ -108,7 +118,7 @@ class Indexer:
             _clear(session)
             # Whatever somebody looks at may be otherwise when it is read again.
             tell(session, "reset", {}, [EVERYBODY])
-        self.view = MarketView(self._depth)
+        self.view, self._at = MarketView(self._depth), None
 
     def _take(self, batch: Found) -> None:
         times = dict(batch.walk.times)
@@ -121,6 +131,7 @@ class Indexer:
                 _insert_events(session, batch, times)
                 project(session, self.view.market, touched)
                 self._tell(Step(session, batch, touched, times, self.view))
+            self._at = batch.to
             self._events += len(timed)
         except BaseException:
             # The view may be ahead of the rows: what the rows say counts.
@@ -138,7 +149,9 @@ class Indexer:
             with self._database.writing() as session, self._places.within(session):
                 self._cursor.keep(batch)
                 project(session, self.view.market, touched)
+                _forget_told(session, batch)
                 self._tell(Step(session, batch, touched, {}, self.view))
+            self._at = batch.to
         except BaseException:
             self._remember()
             raise
@@ -151,6 +164,8 @@ class Indexer:
             if row is not None and (row.chain_id, row.market, row.start_block) != wanted:
                 structlog.get_logger().warning("another market", was=row.market, now=wanted[1])
                 _clear(session)
+                for table in TOLD:
+                    session.execute(delete(table))
                 tell(session, "reset", {}, [EVERYBODY])
                 session.execute(delete(Bound))
                 row = None
@@ -163,19 +178,35 @@ class Indexer:
 
     def _remember(self) -> None:
         """The market from the events in the database."""
-        view = MarketView(self._depth)
-        last = self._places.last()
+        self._at = None
+        self._follow()
+
+    def _follow(self) -> None:
+        """Take what the rows have beyond the view, or all where it is of another chain."""
+        with self._database.reading() as session, self._places.within(session):
+            at, last = self._at, self._places.last()
+            if at is None or self._places.at_most(at.number) != at:
+                self.view, at = MarketView(self._depth), None
+            # Until all is taken, the view is of no block.
+            self._at = None
+            for some in _stored(session, -1 if at is None else at.number):
+                self.view.take(some, some[-1].block)
         if last is not None:
-            with self._database.reading() as session:
-                for some in _stored(session):
-                    view.take(some, some[-1].block)
-            view.take((), last.number)
-        self.view = view
+            self.view.take((), last.number)
+        self._at = last
 
 
 def _clear(session: Session) -> None:
     for table in DERIVED:
         session.execute(delete(table))
+
+
+def _forget_told(session: Session, batch: Undone) -> None:
+    """What was told of a task that is no more is not of the next one with its number."""
+    gone = [task_of(seen.event) for seen in batch.events if seen.event.name == "TaskPosted"]
+    if gone:
+        for table in TOLD:
+            session.execute(delete(table).where(table.task.in_(gone)))
 
 
 def _timed(seen: Seen, time: int) -> Timed:
@@ -201,8 +232,8 @@ def _insert_events(session: Session, batch: Found, times: dict[int, int]) -> Non
         session.execute(insert(cast(Table, EventRow.__table__)), rows)
 
 
-def _stored(session: Session) -> Iterator[Sequence[Timed]]:
-    found = select(EventRow).order_by(EventRow.block, EventRow.place)
+def _stored(session: Session, after: int) -> Iterator[Sequence[Timed]]:
+    found = select(EventRow).where(EventRow.block > after).order_by(EventRow.block, EventRow.place)
     for some in session.scalars(found.execution_options(yield_per=_READ_AT_ONCE)).partitions():
         yield [timed_of(row) for row in some]
 

@@ -150,15 +150,20 @@ class ManifestShelf:
             "tried_at": int(time.time()),
         }
 
-        def keep(session: Session) -> None:
+        def keep(session: Session) -> bool:
+            known = session.get(ManifestRow, digest)
+            if known is not None and known.document is not None:
+                # A digest has one document: there is nothing new to keep, or to tell.
+                return False
             upsert(session, ManifestRow, row, "digest")
             found = select(TaskRow.id).where(TaskRow.manifest == digest).limit(100)
             for number in session.scalars(found):
                 topics = [MARKET, task_topic(number)]
                 tell(session, "manifest", {"task": number, "digest": digest}, topics)
+            return True
 
-        self._database.write(keep)
-        self._changes.note()
+        if self._database.write(keep):
+            self._changes.note()
 
 
 def cid_of(digest: bytes) -> Cid:

@@ -14,6 +14,8 @@ from trainyard.protocol.errors import TrainyardError
 
 router = APIRouter(tags=["operations"])
 _NOTHING = Cid(Codec.RAW, bytes(32))
+# No look takes so long, with an endpoint after the other that does not answer.
+_LONGEST_LOOK_S = 120.0
 
 
 @router.get("/healthz")
@@ -55,6 +57,11 @@ def _chain(services: Services) -> ReadyCheck:
         return ReadyCheck(name="chain", ok=False, detail=follower.why)
     if lag is None:
         return ReadyCheck(name="chain", ok=False, detail="the chain was not seen yet")
+    silent_s = follower.silent_s - services.settings.poll_s
+    if silent_s > _LONGEST_LOOK_S:
+        return ReadyCheck(
+            name="chain", ok=False, detail=f"the chain was not looked at for {silent_s:.0f} s"
+        )
     return ReadyCheck(
         name="chain", ok=lag <= most, detail=f"{lag} blocks behind block {follower.head}"
     )

@@ -8,13 +8,14 @@ from fastapi import APIRouter
 from hexbytes import HexBytes
 from pydantic import ConfigDict, Field
 
-from dapp.errors import ApiError
+from dapp.errors import ApiError, invalid
 from dapp.routes.documented import refusals
 from dapp.schemas.values import Answer, Question
 from dapp.services import Services, ServicesDep
 from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import NodeRefusedError, RevertedError
+from trainyard.chain.quantities import parse_number
 
 router = APIRouter(tags=["chain"], responses=refusals(403))
 Method = Literal[
@@ -34,6 +35,25 @@ Method = Literal[
     "eth_sendRawTransaction",
 ]
 _SEND = "eth_sendRawTransaction"
+# What has a node compute.
+_TRIED = frozenset({"eth_call", "eth_estimateGas"})
+_CALL_FIELDS = frozenset(
+    {
+        "data",
+        "from",
+        "gas",
+        "gasPrice",
+        "input",
+        "maxFeePerGas",
+        "maxPriorityFeePerGas",
+        "nonce",
+        "to",
+        "type",
+        "value",
+    }
+)
+# A block's worth, which no call to the market comes near.
+_MOST_GAS = 30_000_000
 _REVERTED, _REFUSED = 3, -32000
 _LONGEST_RAW = 256 << 10
 
@@ -69,15 +89,19 @@ class RpcResponse(_Told):
 
 @router.post("/rpc", response_model_exclude_unset=True)
 def rpc(request: RpcRequest, services: ServicesDep) -> RpcResponse:
-    """Pass a request on to the chain; only signed transactions to the market are sent."""
+    """Pass a request on to the chain; only signed transactions to the market are sent, and only
+    its functions are called."""
+    params = request.params
     if request.method == _SEND:
-        _require_ours(services, request.params)
+        _require_ours(services, params)
+    elif request.method in _TRIED:
+        params = _bounded_call(services, params)
 
     def ask(endpoints: Endpoints, _: MarketClient) -> Any:
-        return endpoints.call(request.method, *request.params)
+        return endpoints.call(request.method, *params)
 
     try:
-        result = services.chain.ask(ask)
+        result = services.passing.ask(ask)
     except RevertedError as error:
         data = f"0x{error.data.hex()}" if error.data else None
         failure = RpcError(code=_REVERTED, message=str(error), data=data)
@@ -88,6 +112,33 @@ def rpc(request: RpcRequest, services: ServicesDep) -> RpcResponse:
     if request.method == _SEND:
         services.follower.wake()
     return RpcResponse(id=request.id, result=result)
+
+
+def _bounded_call(services: Services, params: list[Any]) -> list[Any]:
+    """A call of the market with its gas bounded: no code but the market's runs for strangers."""
+    call = params[0] if params else None
+    # A third parameter would put other code and other money into the state.
+    if not isinstance(call, dict) or len(params) > 2:
+        raise invalid("give a call, and at most a block", field="body.params")
+    if unknown := sorted(call.keys() - _CALL_FIELDS):
+        raise invalid(f"a call has no {unknown[0][:40]!r} here", field="body.params")
+    if str(call.get("to")).lower() != services.settings.market.lower():
+        raise ApiError(403, "other_target", "only the market is called")
+    if any(len(str(given)) > _LONGEST_RAW for given in call.values()):
+        raise invalid("the call is too long", field="body.params")
+    return [call | {"gas": hex(_gas(call.get("gas")))}, *params[1:]]
+
+
+def _gas(given: Any) -> int:
+    if given is None:
+        return _MOST_GAS
+    try:
+        gas = parse_number(given)
+    except ValueError:
+        raise invalid("gas is a number such as 0x5208", field="body.params") from None
+    if gas > _MOST_GAS:
+        raise invalid(f"a call has at most {_MOST_GAS:,} gas", field="body.params")
+    return gas
 
 
 def _require_ours(services: Services, params: list[Any]) -> None:

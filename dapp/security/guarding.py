@@ -22,6 +22,8 @@ from dapp.settings import Settings
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _API = "/api/v1"
+# Asked by machines that know the server by its number; nothing of it is anybody's own.
+_OPERATIONS = frozenset({"/healthz", "/readyz", "/metrics"})
 # What is paid for out of the second, smaller allowance: changes that take much, or are kept.
 _COSTLY = (
     "/content",
@@ -97,7 +99,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ApiError | None:
         host = header(scope, b"host").rsplit(":", 1)[0].lower()
-        if host not in self._hosts:
+        if host not in self._hosts and scope["path"] not in _OPERATIONS:
             # Else a foreign page could point its own name at this machine and talk to it.
             return ApiError(400, "wrong_host", f"this server is not {host[:80]!r}")
         method, path = scope["method"], scope["path"]

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
 from dapp.app import create_app
 from dapp.indexer.indexing import head_of_index
-from dapp.serving import _Server, listen
+from dapp.serving import Server, config_of, listen
 from dapp.settings import Settings, read_settings
 from tests.dapp.yard import Yard
 from trainyard.engine.confining import Confinement
@@ -54,15 +53,7 @@ def settings_for(yard: Yard, folder: Path, url: str | None = None, **more: Any) 
 def serving(app: FastAPI, settings: Settings) -> Iterator[str]:
     """The address of a server that runs inside the block."""
     listener = listen(settings)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=2,
-    )
-    server = _Server(config)
+    server = Server(config_of(app))
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True
     )

@@ -3,10 +3,12 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dapp import serving
 from dapp.errors import SettingsError
 from dapp.security.buckets import Buckets
 from dapp.security.clients import client_of
@@ -54,6 +56,11 @@ def test_other_hosts_are_refused(client: Client) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "wrong_host")
 
 
+def test_who_looks_after_the_server_may_call_it_by_its_number(client: Client) -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert client.get(base(client) + path, headers={"Host": "10.1.2.3:8460"}).status_code == 200
+
+
 def test_other_pages_cannot_change_anything(client: Client) -> None:
     answer = client.post("/content", files={"file": b"x"}, headers={"Sec-Fetch-Site": "cross-site"})
 
@@ -67,6 +74,37 @@ def test_large_bodies_are_refused_before_they_come(client: Client) -> None:
             b"Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n"
         )
         assert b" 413 " in line.recv(4096).split(b"\r\n")[0]
+
+
+def test_endless_headers_are_refused(client: Client) -> None:
+    sent = 0
+    with connection(client) as line:
+        line.sendall(b"GET /api/v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ")
+        # No more is taken than what is on its way when the server closes the line.
+        with suppress(ConnectionError):
+            for _ in range(1000):
+                line.sendall(b"a" * 4096)
+                sent += 4096
+                time.sleep(0.001)
+            pytest.fail("all of it was taken")
+
+    assert sent < 2 << 20
+
+
+def test_headers_that_do_not_come_end_the_connection(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_HEADERS_S", 0.3)
+    request = b"GET /api/v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    for first in (b"", request, request + b"\r\n" + request):
+        with connection(client) as line:
+            line.sendall(first)
+            began, said = time.monotonic(), b""
+            with suppress(ConnectionError):
+                while data := line.recv(4096):
+                    said += data
+            assert time.monotonic() - began < 10
+            assert said.startswith(b"HTTP/1.1 200") == (first.count(request) == 2)
 
 
 def test_slow_bodies_are_cut(client: Client) -> None:

@@ -1,6 +1,7 @@
 """The index: equal to the chain, whatever happens to either."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -9,10 +10,21 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from dapp.database.engine import Database, open_database
-from dapp.database.models import Base, EventRow, TaskRow, WorkerRow
+from dapp.database.models import (
+    TOLD,
+    Base,
+    EventRow,
+    FeedRow,
+    LineRow,
+    PointRow,
+    TaskRow,
+    WorkerRow,
+)
 from dapp.indexer.encoding import decode_task, encode_task
-from dapp.indexer.indexing import Step
+from dapp.indexer.indexing import Indexer, Step
 from tests.dapp.yard import Yard, rows_of
+from trainyard.chain.cursor import Batch
+from trainyard.chain.errors import StoreError
 from trainyard.chain.reading import read_market
 from trainyard.protocol.market import Policy, TaskState
 
@@ -170,6 +182,112 @@ def test_rows_of_another_market_are_dropped(yard: Yard, database: Database) -> N
 
     assert indexer.place is None
     assert not any(rows_of(database).values())
+
+
+def test_two_indexes_of_one_database_follow_each_other(
+    yard: Yard, make_url: Callable[[], str]
+) -> None:
+    url = make_url()
+    first, second = open_database(url), open_database(url)
+    one, other = yard.indexer(first, span=3), yard.indexer(second, span=3)
+    for moving in (one, other, one, other):
+        moving.step()
+    one.catch_up()
+    yard.live.audit(1)
+    other.catch_up()
+    # The other's moves on events that this view has not seen: those of the same people.
+    yard.live.score(1)
+
+    one.catch_up()
+
+    _expect_whole(one, yard, make_url)
+    before = yard.anvil.request("evm_snapshot")
+    yard.live.post(Policy.AUDIT, 3)
+    yard.anvil.mine(2)
+    other.catch_up()
+    yard.anvil.request("evm_revert", before)
+    yard.live.post(Policy.REPLICATE, 3)
+    yard.anvil.mine(3)
+    one.catch_up()
+    yard.anvil.mine(1)
+    other.catch_up()
+    _expect_whole(other, yard, make_url)
+    first.close()
+    second.close()
+
+
+def test_a_batch_that_somebody_took_first_is_left_to_them(yard: Yard, database: Database) -> None:
+    one, other = yard.indexer(database), yard.indexer(database)
+    yard.live.audit(1)
+    keep = one._cursor.keep
+
+    def keep_late(batch: Batch) -> None:
+        one._cursor.keep = keep  # type: ignore[method-assign]
+        raise StoreError("somebody else was first")
+
+    one._cursor.keep = keep_late  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        one.catch_up()
+    other.catch_up()
+    yard.live.score(1)
+    one.catch_up()
+
+    assert one.view.market.book == read_market(yard.endpoints(), yard.market, yard.start).book
+
+
+def _expect_whole(indexer: Indexer, yard: Yard, make_url: Callable[[], str]) -> None:
+    """The rows, and what the index thinks they are, are those of an index that was alone."""
+    fresh = open_database(make_url())
+    yard.indexer(fresh).catch_up()
+    rows = rows_of(indexer._database)
+    assert _without_old_blocks(rows) == _without_old_blocks(rows_of(fresh))
+    assert indexer.view.market.book == read_market(yard.endpoints(), yard.market, yard.start).book
+    fresh.close()
+
+
+def test_what_was_told_of_a_task_goes_with_it(yard: Yard, database: Database) -> None:
+    indexer = yard.indexer(database)
+    indexer.catch_up()
+    before = yard.anvil.request("evm_snapshot")
+    gone = yard.live.post(Policy.AUDIT, 1)
+    indexer.catch_up()
+    for task in (gone - 1, gone):
+        _tell_of(database, task)
+    yard.anvil.request("evm_revert", before)
+    assert yard.live.post(Policy.REPLICATE, 1) == gone
+    yard.anvil.mine(3)
+
+    indexer.catch_up()
+
+    assert indexer.reorgs == 1
+    assert _told(database) == [[gone - 1]] * len(TOLD)
+
+
+def test_what_was_told_on_another_market_is_dropped(yard: Yard, database: Database) -> None:
+    yard.indexer(database).catch_up()
+    _tell_of(database, 1)
+    yard.indexer(database)
+    assert _told(database) == [[1]] * len(TOLD)
+    other = Yard(yard.live)
+    other.start += 1
+
+    other.indexer(database)
+
+    assert _told(database) == [[]] * len(TOLD)
+
+
+def _tell_of(database: Database, task: int) -> None:
+    about: dict[str, Any] = {"task": task, "worker": "0x" + "11" * 20, "slot": 0}
+    told = {"sequence": 1, "phase": "training", "last_seen": 1, "steps": 9}
+    with database.writing() as session:
+        session.add(FeedRow(**about, **told, step=1, values="{}"))
+        session.add(PointRow(**about, step=1, time=1.0, values="{}"))
+        session.add(LineRow(**about, time=1.0, level="info", text="a line"))
+
+
+def _told(database: Database) -> list[list[int]]:
+    with database.reading() as session:
+        return [list(session.scalars(select(table.task))) for table in TOLD]
 
 
 def _without_old_blocks(
