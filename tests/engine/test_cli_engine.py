@@ -30,6 +30,7 @@ from trainyard.engine.counting import Stop
 from trainyard.engine.events import Event
 from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
+from trainyard.protocol.results import Result
 from trainyard.protocol.trace import Trace
 
 COMMAND = [sys.executable, "-c", "from trainyard.cli import main; main()"]
@@ -217,6 +218,17 @@ def test_strangers_check_a_published_run(
     assert found["class"]["claimed"] == find_class().id
     assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
     assert [path.name for path in tmp_path.iterdir()] == ["trainyard-audits"]
+
+
+def test_the_result_of_a_task_leads_to_its_run(yard: Yard, published: dict[str, Any]) -> None:
+    named = {name: published[name] for name in ("manifest", "root")}
+    result = yard.folder / "result.json"
+    result.write_bytes(Result(**named, evidence="", run=published["cid"]).canonical)
+
+    found = yard.document("audit", yard.add(result), "--segment", "2")
+
+    assert found["agrees"] is True
+    assert {name: found[name] for name in named} == named
 
 
 def forge(

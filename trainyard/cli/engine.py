@@ -122,7 +122,11 @@ def run(
 def audit(
     place: Place,
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="The CID of a published run, or its folder.")
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="The CID of a task's result or of a published run, or the folder of a run.",
+        ),
     ],
     segment: Annotated[
         list[int] | None, typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
@@ -156,6 +160,7 @@ def audit(
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath
+    from trainyard.engine.claims import run_named
     from trainyard.engine.results import Asked, audit_folder, audit_result
 
     asked = Asked(manifest, root, tuple(signer) if signer else None)
@@ -166,7 +171,7 @@ def audit(
         if Path(result).is_dir():
             found = audit_folder(content, Path(result), segment, cache, asked=asked, progress=bar)
         else:
-            path = ContentPath.parse(result)
+            path, asked = run_named(content, ContentPath.parse(result), asked)
             found = audit_result(content, path, segment, cache, asked=asked, progress=bar)
     place.output.result(
         {
