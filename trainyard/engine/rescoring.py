@@ -34,6 +34,8 @@ class ScoreAudit:
     # The class that the run says it was computed on, and where that matters, this machine's.
     claimed_class: str | None = None
     own_class: str | None = None
+    # The names of those metrics that are shares of the examples.
+    shares: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -45,14 +47,17 @@ class ScoreAudit:
 
         Workers of a scored run may be of any class, and nobody says which one its leader has.
         """
-        return self.found is not None and (self.agrees or self.claimed.is_near(self.found))
+        return self.found is not None and (self.agrees or self._is_near(self.found))
 
     @property
     def is_open(self) -> bool:
         """Whether figures differ as they may between classes of machines, by a little."""
         if self.agrees or self.found is None or self.own_class in (None, self.claimed_class):
             return False
-        return self.claimed.is_near(self.found)
+        return self._is_near(self.found)
+
+    def _is_near(self, found: Score) -> bool:
+        return self.claimed.is_near(found, self.shares)
 
 
 def audit_score_of_result(
@@ -109,6 +114,7 @@ def _audit(
         seconds=found.seconds,
         reason=found.reason,
         claimed_class=run.environment_class,
+        shares=run.manifest.training.shares,
     )
     if audit.agrees or audit.claimed_class is None or run.manifest.environment is not None:
         return audit
