@@ -128,10 +128,9 @@ def manifest_of(net: str = "mlp", records: int = RECORDS, **changes: Any) -> Man
     )
 
 
-def rounds_manifest_of(net: str, workers: int) -> Manifest:
+def rounds_manifest_of(net: str, workers: int, **changes: Any) -> Manifest:
     """Two rounds, with deltas that are rounded to eight bits; some nets keep their optimiser's."""
     inner = "fresh" if net in ("lenet", "lstm") else "kept"
     rounds = {"local_steps": 2, "inner": inner, "compression": "int8"}
-    return manifest_of(
-        net, mode="rounds", workers=workers, until={"steps": 4}, rounds=rounds, steps_per_segment=2
-    )
+    length: dict[str, Any] = {"until": {"steps": 4}, "steps_per_segment": 2}
+    return manifest_of(net, mode="rounds", workers=workers, rounds=rounds, **length, **changes)
