@@ -231,6 +231,23 @@ def test_the_result_of_a_task_leads_to_its_run(yard: Yard, published: dict[str, 
     assert {name: found[name] for name in named} == named
 
 
+def test_audit_takes_data_that_the_user_has(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """With a store that has none of it; and it refuses what is not the manifest's."""
+    write_data(tmp_path / "other", 12)
+    elsewhere = ["--store", str(tmp_path / "empty"), "--cache", str(tmp_path / "cache")]
+    command = ["audit", published["folder"], "--segment", "0", *elsewhere]
+    data, other = yard.folder / "data", tmp_path / "other"
+
+    found = yard.document(*command, "--data", data, "--test-data", data)
+    refused = yard.run(*command, "--data", other, "--test-data", data)
+
+    assert found["agrees"] is True
+    assert refused.returncode == 2
+    assert "leave the option out" in " ".join(refused.stderr.split())
+
+
 def forge(
     yard: Yard, cid: str, run: Path, changes: Mapping[int, State | bytes]
 ) -> tuple[str, TraceList]:

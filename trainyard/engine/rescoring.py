@@ -10,7 +10,7 @@ from trainyard.engine.classes import find_class
 from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.evidence import Kept, Published
-from trainyard.engine.material import fetch_files
+from trainyard.engine.material import Own, fetch_files
 from trainyard.engine.results import Asked
 from trainyard.engine.scoring import Score, require_scored
 from trainyard.protocol.trace import Trace
@@ -66,12 +66,16 @@ def audit_score_of_result(
     asked: Asked,
     folder: Path,
     *,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> ScoreAudit:
-    """Compute the score of a published run; what is fetched for that is kept in `folder`."""
+    """Compute the score of a published run; what is fetched for that is kept in `folder`.
+
+    What the user has of its data as their `own` is checked and not fetched.
+    """
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, asked, folder, progress, confinement)
+    return _audit(run, content, asked, folder, own, progress, confinement)
 
 
 def audit_score_of_folder(
@@ -80,6 +84,7 @@ def audit_score_of_folder(
     asked: Asked,
     folder: Path,
     *,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> ScoreAudit:
@@ -88,7 +93,7 @@ def audit_score_of_folder(
     require_scored(kept.manifest)
     if len(kept.states) != kept.manifest.plan.segments + 1:
         raise RunError(f"the run in {run} is not finished: run it to its end first")
-    return _audit(kept, content, asked, folder, progress, confinement)
+    return _audit(kept, content, asked, folder, own, progress, confinement)
 
 
 def _audit(
@@ -96,6 +101,7 @@ def _audit(
     content: Content,
     asked: Asked,
     folder: Path,
+    own: Own | None,
     progress: Report | None,
     confinement: Confinement | None,
 ) -> ScoreAudit:
@@ -104,7 +110,9 @@ def _audit(
     root = Trace([bytes.fromhex(state) for state in run.states]).root.hex()
     asked.check(manifest, root)
     claimed = run.score
-    files = fetch_files(run.manifest, content, folder, progress=progress)
+    # Of the user's own data nothing is fetched into it.
+    folder.mkdir(parents=True, exist_ok=True)
+    files = fetch_files(run.manifest, content, folder, own=own, progress=progress)
     found = rescore(run.manifest, files, run.state(len(run.states) - 1), confinement)
     audit = ScoreAudit(
         manifest=manifest,
