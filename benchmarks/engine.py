@@ -199,19 +199,19 @@ def measure(folder: Path, *, quick: bool) -> tuple[list[Figure], str]:
     return [
         Figure(
             "single_over_fit_ratio",
-            "single with its trace ÷ Keras fit, the worst of three nets",
+            "single with its trace ÷ Keras fit as it comes, without XLA, the worst of three nets",
             max(pace.over_fit for pace in paces.values()),
             1.05,
         ),
         Figure(
             "tracing_share",
-            "states, hashes and files ÷ training, on both cores, the worst",
+            "states, hashes and files ÷ training, the writer's time ÷ its two cores, the worst",
             max(pace.tracing + pace.keeping for pace in paces.values()),
             0.01,
         ),
         Figure(
             "tracing_cpu_share",
-            "the same by all processor time of the thread that writes",
+            "the same with the writer's time undivided, as if it had no core beside",
             max(pace.whole for pace in paces.values()),
             math.inf,
         ),

@@ -111,7 +111,10 @@ def _replay(training: "Training", segment: int, before: State, after: State) -> 
 
 
 def _fit(manifest: Manifest, part: Part) -> Callable[[], Turn]:
-    """Keras as it is, with the same kernels and as many threads, but free in what it orders."""
+    """Keras as it is, with the same kernels and as many threads, but free in what it orders.
+
+    That its `jit_compile` is "auto" leaves XLA out on a machine that has no more than processors.
+    """
     os.environ.update(TF_ENABLE_ONEDNN_OPTS="1", TF_CPP_MIN_LOG_LEVEL="2")
     import keras
     import numpy as np

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ def report(rows: list[Row], *, quick: bool) -> int:
     figures = {
         f"{row.net}_{row.mode}_{name}": round(value, 4) if isinstance(value, float) else value
         for row in rows
-        for name, value in asdict(row.figures).items()
+        for name, value in row.figures.document.items()
     }
     print(json.dumps(figures))
     wanted = [] if quick else rows

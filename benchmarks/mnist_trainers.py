@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ class Figures:
     @property
     def examples_per_s(self) -> float:
         return self.examples / self.seconds
+
+    @property
+    def document(self) -> dict[str, float | None]:
+        return {**asdict(self), "examples_per_s": self.examples_per_s}
 
     def after(self, before: "Figures") -> "Figures":
         """Of two nets one after the other, with the outcome of the second."""

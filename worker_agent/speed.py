@@ -11,12 +11,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trainyard.engine.classes import cache_folder
+from trainyard.engine.costs import evaluated_records
 from trainyard.engine.energy import find_power
 from trainyard.engine.journal import write_whole
 from trainyard.engine.pacing import Paces, measure_paces, pacing_manifest
 from trainyard.protocol.manifest import Manifest
 
-# Of a step that trains, forwards and backwards.
+# Of a step that trains: one forwards, and backwards what two take.
 _PASSES = 3
 # Starting the sandbox, tracing the network, and keeping states: a guess, beside what is measured.
 _START_S = 10.0
@@ -66,12 +67,19 @@ def estimate_hours(manifest: Manifest, speed: Speed, cores: float | None = None)
     training = manifest.training
     paces, gain = speed.paces, speed.gain(training.threads, cores)
     share, alone = training.batch / training.workers, _part(1, cores)
-    step_s = paces.step_s["least"] / alone
-    for kind, per_record in operations(manifest).items():
-        step_s += per_record * share / (_speed(paces, kind) * gain)
+    least_s = paces.step_s["least"] / alone
+    record_s = sum(
+        per_record / (_speed(paces, kind) * gain)
+        for kind, per_record in operations(manifest).items()
+    )
+    step_s = least_s + record_s * share
     if training.workers > 1:
         step_s += _EXCHANGE_S
-    return (step_s * manifest.plan.steps + (paces.start_s + _START_S) / alone) / 3600
+    # Each worker evaluates all of it by itself.
+    evaluated = evaluated_records(manifest)
+    evaluating_s = evaluated * (record_s / _PASSES + least_s / manifest.evaluation_batch)
+    ready_s = (paces.start_s + _START_S) / alone
+    return (step_s * manifest.plan.steps + evaluating_s + ready_s) / 3600
 
 
 def _part(busy: int, cores: float | None) -> float:

@@ -50,8 +50,8 @@ def preflight(services: Services, given: PreflightRequest) -> Preflight:
         refundable_from=refundable_from,
         seconds_per_step=per_step,
         estimated_train_s=None
-        if per_step is None or manifest is None
-        else per_step * manifest.plan.steps,
+        if rehearsal is None or manifest is None
+        else rehearsal.train_s(manifest),
         first_loss=None if rehearsal is None else rehearsal.first_loss,
         to=services.settings.market,
         data=f"0x{call.data.hex()}",

@@ -43,6 +43,20 @@ def test_more_steps_take_longer_and_more_workers_take_a_part_each() -> None:
     assert estimate_hours(shared, SPEED) < estimate_hours(long, SPEED) + 2_000 * 0.01 / 3600
 
 
+def test_a_record_that_is_only_looked_at_takes_a_third_of_a_trained_one() -> None:
+    """Three million of them after each of the thousand steps, which are an epoch each."""
+    document = json.loads(example(batch=100, until={"steps": 1_000}).canonical)
+    looked_at = document["data"]["train"] | {"records": 3_000_000}
+    document["data"]["train"]["records"] = 100
+    document["training"]["validation"] = {"source": looked_at}
+    validated, longer = Manifest.of(document), example(batch=100, until={"steps": 1_000 * 10_001})
+    lean = SPEED.model_copy(
+        update={"paces": ONE.model_copy(update={"step_s": STEPS | {"least": 0.0}})}
+    )
+
+    assert estimate_hours(validated, lean) == pytest.approx(estimate_hours(longer, lean))
+
+
 def test_threads_help_as_far_as_there_are_cores() -> None:
     assert SPEED.gain(1) == 1
     assert SPEED.gain(2) < SPEED.gain(4) == SPEED.gain(8)

@@ -60,8 +60,7 @@ def settled(client: Client, burner: LocalAccount) -> int:
     assert preflight["ok"], preflight["checks"]
     assert {one["status"] for one in preflight["checks"]} <= {"ok", "warning"}
     steps = manifest["summary"]["steps"]
-    assert preflight["estimated_train_s"] == pytest.approx(preflight["seconds_per_step"] * steps)
-    assert preflight["seconds_per_step"] > 0
+    assert preflight["estimated_train_s"] > preflight["seconds_per_step"] * steps > 0
     said, quoted = (one["sentence"].rpartition(", refundable")[0] for one in (preflight, quote))
     assert said == quoted
     _send(client, burner, preflight["to"], preflight["data"], int(preflight["value_wei"]))

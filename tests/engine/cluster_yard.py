@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from trainyard.content.lifeline import dying_with_parent
@@ -15,15 +16,21 @@ from trainyard.engine.seclusion import seclude
 
 
 def main() -> None:
-    folder, counts = Path(sys.argv[1]), [int(one) for one in sys.argv[2:]]
+    folder, nets = Path(sys.argv[1]), sys.argv[2].split(",")
+    threads, *counts = (int(one) for one in sys.argv[3:])
     seclude()
     from trainyard.engine import runtime
 
-    runtime.start(threads=1)
-    from tests.engine.cluster_child import work
+    runtime.start(threads=threads)
+    from tests.engine.cluster_child import work, work_alone
 
     for workers in counts:
-        children = [fork(lambda: work(workers, slot, folder)) for slot in range(workers)]  # noqa: B023
+        children = [
+            fork(partial(work, workers, slot, folder, nets, threads)) for slot in range(workers)
+        ]
+        if threads > 1:
+            # Who compares has one.
+            children.append(fork(partial(work_alone, workers, folder, nets, threads)))
         for child in children:
             _, status = os.waitpid(child, 0)
             if status:

@@ -1,4 +1,4 @@
-"""Four small networks on made-up data, as manifests: one of each kind of trouble."""
+"""Small networks on made-up data, as manifests: one of each kind of trouble."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,28 @@ LSTM = [
     {"name": "lstm", "type": "LSTM", "units": 8},
     {"name": "out", "type": "Dense", "units": 10},
 ]
+# Brightnesses as words: each row is looked up, read one after the other, and looked back at.
+WORDS = [
+    {"name": "image_rows", "type": "Reshape", "target_shape": [12, 12]},
+    {"name": "words", "type": "Embedding", "input_dim": 256, "output_dim": 3},
+    {"name": "rows", "type": "Reshape", "target_shape": [12, 36]},
+    {"name": "gru", "type": "GRU", "units": 6, "return_sequences": True},
+    {
+        "name": "heads",
+        "type": "MultiHeadAttention",
+        "num_heads": 2,
+        "key_dim": 3,
+        "dropout": 0.1,
+        "from": ["gru", "gru"],
+    },
+    {"name": "sum", "type": "Add", "from": ["gru", "heads"]},
+    {"name": "norm", "type": "LayerNormalization"},
+    {"name": "mean", "type": "GlobalAveragePooling1D"},
+    {"name": "out", "type": "Dense", "units": 10},
+]
 NETS = {"lenet": LENET, "mlp": MLP, "batch_norm": BATCH_NORM, "lstm": LSTM}
+# Too slow to be made ready for clusters of all sizes.
+MORE_NETS = {"words": WORDS}
 
 
 def write_data(folder: Path, records: int = RECORDS) -> Files:
@@ -98,7 +119,7 @@ def manifest_of(net: str = "mlp", records: int = RECORDS, **changes: Any) -> Man
             "version": 1,
             "model": {
                 "inputs": [{"name": "image", "shape": [12, 12, 1], "dtype": "uint8"}],
-                "layers": NETS[net],
+                "layers": (NETS | MORE_NETS)[net],
                 "outputs": ["out"],
             },
             "data": {"train": source(records)},
@@ -107,10 +128,9 @@ def manifest_of(net: str = "mlp", records: int = RECORDS, **changes: Any) -> Man
     )
 
 
-def rounds_manifest_of(net: str, workers: int) -> Manifest:
+def rounds_manifest_of(net: str, workers: int, **changes: Any) -> Manifest:
     """Two rounds, with deltas that are rounded to eight bits; some nets keep their optimiser's."""
     inner = "fresh" if net in ("lenet", "lstm") else "kept"
     rounds = {"local_steps": 2, "inner": inner, "compression": "int8"}
-    return manifest_of(
-        net, mode="rounds", workers=workers, until={"steps": 4}, rounds=rounds, steps_per_segment=2
-    )
+    length: dict[str, Any] = {"until": {"steps": 4}, "steps_per_segment": 2}
+    return manifest_of(net, mode="rounds", workers=workers, rounds=rounds, **length, **changes)

@@ -22,6 +22,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
 from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.results import Result as TaskResult
 
 STEPS, SEGMENT, TESTED = 120, 30, 40
 
@@ -98,6 +99,18 @@ def test_strangers_find_the_score_of_a_published_run(yard: Yard) -> None:
     assert told["agrees"] is True
     assert told["replayable"] is False
     assert told["score"]["found"] == told["score"]["claimed"] == yard.ran["score"]
+
+
+def test_the_result_of_a_task_leads_to_its_score(yard: Yard) -> None:
+    named = {name: yard.ran[name] for name in ("manifest", "root")}
+    result = yard.folder / "result.json"
+    result.write_bytes(TaskResult(**named, evidence="", run=yard.ran["cid"]).canonical)
+    cid = json.loads(command("content", "add", result, *yard.store).stdout)["cid"]
+
+    found = yard.audit(cid)
+
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["score"]["found"] == yard.ran["score"]
 
 
 def test_better_score_than_that_of_the_state_is_found(yard: Yard, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from trainyard.engine.counting import Stop
 from trainyard.engine.events import Event
 from trainyard.engine.evidence import TraceList
 from trainyard.engine.state import State
+from trainyard.protocol.results import Result
 from trainyard.protocol.trace import Trace
 
 COMMAND = [sys.executable, "-c", "from trainyard.cli import main; main()"]
@@ -217,6 +218,34 @@ def test_strangers_check_a_published_run(
     assert found["class"]["claimed"] == find_class().id
     assert [one["segment"] for one in found["segments"]] == [0, 1, 2, 3]
     assert [path.name for path in tmp_path.iterdir()] == ["trainyard-audits"]
+
+
+def test_the_result_of_a_task_leads_to_its_run(yard: Yard, published: dict[str, Any]) -> None:
+    named = {name: published[name] for name in ("manifest", "root")}
+    result = yard.folder / "result.json"
+    result.write_bytes(Result(**named, evidence="", run=published["cid"]).canonical)
+
+    found = yard.document("audit", yard.add(result), "--segment", "2")
+
+    assert found["agrees"] is True
+    assert {name: found[name] for name in named} == named
+
+
+def test_audit_takes_data_that_the_user_has(
+    yard: Yard, published: dict[str, Any], tmp_path: Path
+) -> None:
+    """With a store that has none of it; and it refuses what is not the manifest's."""
+    write_data(tmp_path / "other", 12)
+    elsewhere = ["--store", str(tmp_path / "empty"), "--cache", str(tmp_path / "cache")]
+    command = ["audit", published["folder"], "--segment", "0", *elsewhere]
+    data, other = yard.folder / "data", tmp_path / "other"
+
+    found = yard.document(*command, "--data", data, "--test-data", data)
+    refused = yard.run(*command, "--data", other, "--test-data", data)
+
+    assert found["agrees"] is True
+    assert refused.returncode == 2
+    assert "leave the option out" in " ".join(refused.stderr.split())
 
 
 def forge(

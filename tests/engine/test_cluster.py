@@ -4,32 +4,30 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.engine.cluster_child import found_file
+from tests.engine.cluster_child import ALONE, found_file, hashes_of, hashes_of_rounds
 from tests.engine.nets import NETS, manifest_of, rounds_manifest_of, write_data
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.engine.data import open_folder
 from trainyard.engine.program import build
 from trainyard.engine.rounds import RoundsTraining
-from trainyard.engine.state import State
 from trainyard.engine.training import Material, Training
-from trainyard.protocol.manifest import Local
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = (1, 2, 3, 4, 8)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the data, and with what the workers of all clusters say: hashes of the first states."""
-    folder = tmp_path_factory.mktemp("clusters")
+def run_clusters(folder: Path, nets: Iterable[str], threads: int, sizes: Iterable[int]) -> Path:
+    """The folder with the data, and with what the workers say: hashes of the first states."""
     write_data(folder)
+    said = [str(folder), ",".join(nets), str(threads), *map(str, sizes)]
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.engine.cluster_yard", str(folder), *map(str, SIZES)],
+        [sys.executable, "-m", "tests.engine.cluster_yard", *said],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
         capture_output=True,
@@ -40,6 +38,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
     return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_clusters(tmp_path_factory.mktemp("clusters"), NETS, 1, SIZES)
 
 
 @dataclass(frozen=True)
@@ -64,27 +67,6 @@ def alone(folder: Path) -> dict[tuple[str, int], Alone]:
     return opened
 
 
-def hashes_of(training: Training) -> list[str]:
-    states = [training.start()]
-    for segment in range(2):
-        states.append(training.run(segment, states[-1]).state)
-    return [state.hash.hex() for state in states]
-
-
-def hashes_of_rounds(training: RoundsTraining) -> list[str]:
-    globes = [training.start()]
-    own: dict[int, State | None] = dict.fromkeys(range(training.plan.workers))
-    for number in range(training.plan.rounds):
-        deltas: dict[int, State] = {}
-        for slot in own:
-            part = training.local(Local(number, slot), globes[-1], own[slot])
-            assert part.delta is not None
-            own[slot] = part.state if training.plan.goes_on else None
-            deltas[slot] = part.delta
-        globes.append(training.merge(number, globes[-1], deltas))
-    return [globe.hash.hex() for globe in globes]
-
-
 @pytest.mark.parametrize("workers", SIZES)
 def test_one_process_finds_what_the_cluster_found(
     workers: int, folder: Path, alone: dict[tuple[str, int], Alone]
@@ -96,3 +78,12 @@ def test_one_process_finds_what_the_cluster_found(
     in_rounds = {f"{net} in rounds": hashes_of_rounds(alone[net, workers].rounds) for net in NETS}
     assert told[0] == found | in_rounds
     assert len({tuple(hashes) for hashes in told[0].values()}) == 2 * len(NETS)
+
+
+def test_one_process_of_two_threads_finds_what_a_cluster_of_such_found(tmp_path: Path) -> None:
+    run_clusters(tmp_path, ["lenet"], 2, [2])
+
+    told = [json.loads(found_file(tmp_path, 2, slot).read_text()) for slot in (0, 1, ALONE)]
+
+    assert told == [told[0]] * 3
+    assert {len(set(hashes)) for hashes in told[0].values()} == {3}

@@ -11,6 +11,7 @@ import tensorflow as tf
 from pydantic import TypeAdapter
 
 from tests.engine.manifests import LAYERS, Document, classifier, manifest, model_with
+from tests.engine.nets import manifest_of
 from trainyard.engine.objectives import loss_of, metric_of
 from trainyard.engine.program import Program, build, build_model
 from trainyard.protocol.manifest import Manifest, Model
@@ -58,6 +59,14 @@ def test_a_manifest_has_one_program() -> None:
     assert "drop/seed_0" in once.variables
     for left, right in zip(weights_of(once), weights_of(again), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_seeds_within_layers_have_names_that_no_other_model_changes() -> None:
+    """Keras counts them: those of a layer's own layers stand below its name."""
+    once, again = build(manifest_of("words")), build(manifest_of("words"))
+
+    assert list(once.variables) == list(again.variables)
+    assert {"gru/seed_0", "heads/seed_0"} <= once.variables.keys()
 
 
 def test_another_seed_gives_other_weights_and_other_draws() -> None:

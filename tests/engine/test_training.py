@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.nets import NETS, manifest_of, write_data
+from tests.engine.nets import MORE_NETS, NETS, manifest_of, write_data
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.data import open_folder
 from trainyard.engine.errors import StateError
@@ -49,7 +49,7 @@ def states_of(training: Training, outcomes: list[Outcome]) -> list[State]:
     return [training.start(), *(outcome.state for outcome in outcomes)]
 
 
-@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("net", [*NETS, *MORE_NETS])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_each_segment_is_found_again_by_a_stranger(
     open_training: Open, net: str, workers: int

@@ -50,6 +50,15 @@ def branched() -> Any:
     return keras.Model(given, keras.layers.Dense(CLASSES, name="out")(both))
 
 
+def attentive() -> Any:
+    """With a layer that has a seed within."""
+    given = keras.Input((8, 8, 1), name="image")
+    rows = keras.layers.Reshape((8, 8), name="rows")(given)
+    heads = keras.layers.MultiHeadAttention(2, 3, dropout=0.5, name="heads")(rows, rows)
+    flat = keras.layers.Flatten(name="flat")(heads)
+    return keras.Model(given, keras.layers.Dense(CLASSES, name="out")(flat))
+
+
 def compiled(make: Any, optimizer: Any) -> tuple[Any, Manifest]:
     model = make()
     model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -73,7 +82,7 @@ def disturbed(manifest: Manifest) -> State:
     return State(tensors)
 
 
-@pytest.mark.parametrize("make", [sequential, branched])
+@pytest.mark.parametrize("make", [sequential, branched, attentive])
 def test_a_program_with_the_weights_of_a_model_computes_what_it_does(make: Any) -> None:
     model, manifest = compiled(make, "sgd")
 
@@ -83,7 +92,7 @@ def test_a_program_with_the_weights_of_a_model_computes_what_it_does(make: Any) 
     np.testing.assert_array_equal(found(given), model(given))
 
 
-@pytest.mark.parametrize("make", [sequential, branched])
+@pytest.mark.parametrize("make", [sequential, branched, attentive])
 @pytest.mark.parametrize(
     "optimizer",
     [

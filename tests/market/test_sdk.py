@@ -306,6 +306,9 @@ def test_the_result_is_fetched_as_a_model_that_keras_loads(
     assert found["state"] == attached[1].receipt.state[2:]
     loaded = keras.saving.load_model(target).get_layer("hidden").kernel
     np.testing.assert_array_equal(loaded, attached[0].get_layer("hidden").kernel)
+    place = ("--gateway", world.net.gateway, "--cache", tmp_path / "cache")
+    code, audited = world.command("audit", found["result"], "--segment", 0, *place)
+    assert (code, audited.get("agrees"), audited.get("root")) == (0, True, found["root"])
 
 
 def test_a_quote_says_price_and_trust_and_pays_nothing(world: World) -> None:

@@ -28,6 +28,8 @@ def score(loss: float = LOSS, accuracy: float = ACCURACY, state: str = "ab" * 32
     ids=["equal", "another class", "one example", "loss", "accuracy", "another state", "nonsense"],
 )
 def test_what_one_can_stand_by(found: Score | None, is_credible: bool) -> None:
-    audit = ScoreAudit(manifest="", root="", claimed=score(), found=found, seconds=1.0)
+    audit = ScoreAudit(
+        manifest="", root="", claimed=score(), found=found, seconds=1.0, shares=("accuracy",)
+    )
 
     assert audit.is_credible is is_credible

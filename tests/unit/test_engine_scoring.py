@@ -43,3 +43,29 @@ def test_run_without_a_score_is_not_finished(tmp_path: Path) -> None:
 def test_unreadable_score_is_refused(data: bytes) -> None:
     with pytest.raises(RunError, match="somewhere has no readable score"):
         Score.read(data, "somewhere")
+
+
+def figures(loss: float, **metrics: float) -> Score:
+    measured = Measured(loss=loss, metrics=metrics, examples=40)
+    return Score(state=STATE, records="test", figures=measured)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found", "is_near"),
+    [
+        # One of forty is on the border, and two are not.
+        (figures(1.0, accuracy=0.5), figures(1.0, accuracy=0.525), True),
+        (figures(1.0, accuracy=0.5), figures(1.0, accuracy=0.55), False),
+        # A loss and an error have no border, however small they are.
+        (figures(0.010), figures(0.020), False),
+        (figures(0.5), figures(0.51), False),
+        (figures(0.5), figures(0.5004), True),
+        (figures(1.0, error=0.010), figures(1.0, error=0.020), False),
+        (figures(1.0, error=0.010), figures(1.0, error=0.010001), True),
+        # There is nothing left of them but rounding.
+        (figures(1e-8), figures(3e-8), True),
+        (figures(1.0, error=0.0), figures(1.0, error=1e-7), True),
+    ],
+)
+def test_only_a_share_of_examples_has_a_border(claimed: Score, found: Score, is_near: bool) -> None:
+    assert claimed.is_near(found, ("accuracy",)) is is_near

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.engine.nets import manifest_of, source
 from trainyard.engine.errors import RunError
+from trainyard.engine.scoring import LEAST_LOSS
 from trainyard.engine.state import State, Tensor
 from trainyard.engine.tolerance import (
     DEFAULT_THRESHOLD,
@@ -333,6 +335,41 @@ def test_a_record_on_the_border_may_fall_to_either_side(
     one, other = (with_scalar("run/best", value, np.float64) for value in (claimed, found))
 
     assert within(start, one, other, slack=1 / 200) is expected
+
+
+@pytest.mark.parametrize(
+    ("monitor", "slack"),
+    [
+        ("val_accuracy", 1 / 24),
+        ("val_top", 1 / 24),
+        ("val_loss", LEAST_LOSS),
+        (None, 0.0),
+    ],
+)
+def test_only_a_share_of_what_is_validated_has_a_border(monitor: str | None, slack: float) -> None:
+    accuracy = {"type": "SparseCategoricalAccuracy", "name": "accuracy"}
+    top = {"type": "SparseTopKCategoricalAccuracy", "k": 2, "name": "top"}
+    stopping: dict[str, Any] = {}
+    if monitor is not None:
+        stopping["early_stopping"] = {"monitor": monitor}
+    manifest = manifest_of(validation={"split": 0.25}, metrics=[accuracy, top], **stopping)
+
+    assert Terms.of(manifest, 0).slack == slack
+
+
+def test_records_of_an_own_validation_are_those_of_its_source() -> None:
+    manifest = manifest_of(
+        validation={"source": source(200)}, early_stopping={"monitor": "val_accuracy"}
+    )
+
+    assert Terms.of(manifest, 0).slack == 1 / 200
+
+
+def test_better_loss_than_a_record_could_excuse_is_found() -> None:
+    start = start_with("run/best", math.nan, np.float64)
+    one, other = (with_scalar("run/best", value, np.float64) for value in (0.02, 0.04))
+
+    assert not within(start, one, other, slack=LEAST_LOSS)
 
 
 def test_outer_memory_is_compared() -> None:

@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     from trainyard.protocol.manifest import Manifest
 
 Folder = Annotated[Path | None, typer.Option(help="Where the run is kept.", file_okay=False)]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="A copy of the training records, a folder or an .npz file, instead of fetching "
+        "them; it must be what the manifest names.",
+        exists=True,
+    ),
+]
+ValidationData = Annotated[Path | None, typer.Option(help="The same for validation.", exists=True)]
+TestData = Annotated[
+    Path | None, typer.Option(help="The same for the test at the end.", exists=True)
+]
 _RUNS = Path("trainyard-runs")
 
 
@@ -50,20 +62,9 @@ def run(
         typer.Option(min=1, help="In sync, async: after how long without a step all start anew."),
     ] = 1800.0,
     folder: Folder = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="A copy of the training records, a folder or an .npz file, instead of fetching "
-            "them; it must be what the manifest names.",
-            exists=True,
-        ),
-    ] = None,
-    validation_data: Annotated[
-        Path | None, typer.Option(help="The same for validation.", exists=True)
-    ] = None,
-    test_data: Annotated[
-        Path | None, typer.Option(help="The same for the test at the end.", exists=True)
-    ] = None,
+    data: Data = None,
+    validation_data: ValidationData = None,
+    test_data: TestData = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Add the finished run to the store, to be checked.")
     ] = False,
@@ -124,7 +125,11 @@ def run(
 def audit(
     place: Place,
     result: Annotated[
-        str, typer.Argument(metavar="RESULT", help="The CID of a published run, or its folder.")
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="The CID of a task's result or of a published run, or the folder of a run.",
+        ),
     ],
     segment: Annotated[
         list[int] | None, typer.Option(help="Which segment, from 0 on; repeatable.", min=0)
@@ -141,6 +146,9 @@ def audit(
             metavar="ADDRESS", help="In rounds: who has to sign, repeated in the order of slots."
         ),
     ] = None,
+    data: Data = None,
+    validation_data: ValidationData = None,
+    test_data: TestData = None,
     cache: Annotated[
         Path, typer.Option(help="Where fetched data is kept for the next time.", file_okay=False)
     ] = Path("trainyard-audits"),
@@ -160,18 +168,23 @@ def audit(
     """
     from trainyard.cli.failing import ExitCode
     from trainyard.content.names import ContentPath
+    from trainyard.engine.claims import run_named
+    from trainyard.engine.material import Own
     from trainyard.engine.results import Asked, audit_folder, audit_result
 
     asked = Asked(manifest, root, tuple(signer) if signer else None)
+    own = Own(data, validation_data, test_data)
     if not segment:
-        audit_score(place, result, asked, cache, most_gb)
+        audit_score(place, result, asked, cache, own, most_gb)
         return
     with bounded_content(place, most_gb) as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
-            found = audit_folder(content, Path(result), segment, cache, asked=asked, progress=bar)
+            found = audit_folder(
+                content, Path(result), segment, cache, asked=asked, own=own, progress=bar
+            )
         else:
-            path = ContentPath.parse(result)
-            found = audit_result(content, path, segment, cache, asked=asked, progress=bar)
+            path, asked = run_named(content, ContentPath.parse(result), asked)
+            found = audit_result(content, path, segment, cache, asked=asked, own=own, progress=bar)
     place.output.result(
         {
             "agrees": found.agrees,

@@ -12,6 +12,7 @@ from trainyard.cli.place import Place
 
 if TYPE_CHECKING:
     from trainyard.content.content import Content
+    from trainyard.engine.material import Own
     from trainyard.engine.rescoring import ScoreAudit
     from trainyard.engine.results import Asked
 
@@ -34,17 +35,22 @@ def bounded_content(place: Place, most_gb: float) -> Iterator["Content"]:
             bounded.fetcher.close()
 
 
-def audit_score(place: Place, result: str, asked: "Asked", cache: Path, most_gb: float) -> None:
+def audit_score(
+    place: Place, result: str, asked: "Asked", cache: Path, own: "Own", most_gb: float
+) -> None:
     """Compute the score of a run and say whether it came out as the run claims."""
     from trainyard.content.names import ContentPath
+    from trainyard.engine.claims import run_named
     from trainyard.engine.rescoring import audit_score_of_folder, audit_score_of_result
 
     with bounded_content(place, most_gb) as content, place.output.progress("fetching") as bar:
         if Path(result).is_dir():
-            found = audit_score_of_folder(content, Path(result), asked, cache, progress=bar)
+            found = audit_score_of_folder(
+                content, Path(result), asked, cache, own=own, progress=bar
+            )
         else:
-            path = ContentPath.parse(result)
-            found = audit_score_of_result(content, path, asked, cache, progress=bar)
+            path, asked = run_named(content, ContentPath.parse(result), asked)
+            found = audit_score_of_result(content, path, asked, cache, own=own, progress=bar)
     place.output.result(
         {
             "agrees": found.agrees,

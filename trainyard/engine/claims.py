@@ -1,13 +1,15 @@
 """The run behind a claim, of which nothing is believed that the chain does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content, Report
 from trainyard.content.names import ContentPath
+from trainyard.content.reading import EntryKind
 from trainyard.engine.errors import OtherRunError
 from trainyard.engine.evidence import STATES, Published
+from trainyard.engine.results import Asked
 from trainyard.protocol.commitments import Claim
 from trainyard.protocol.results import LARGEST_RESULT_BYTES, Result, ResultError
 from trainyard.protocol.trace import Trace
@@ -60,3 +62,18 @@ def open_claimed(
     if run.trace.root.hex() != result.root or published.manifest.digest != manifest:
         raise OtherRunError("what is published is not the run that was claimed")
     return run
+
+
+def run_named(content: Content, named: ContentPath, asked: Asked) -> tuple[ContentPath, Asked]:
+    """The published run that is named by itself, or by the document behind a claim.
+
+    What such a document says of its run is asked of the run too.
+    """
+    entry = content.stat(named)
+    if entry.kind is not EntryKind.FILE:
+        return named, asked
+    if entry.size > LARGEST_RESULT_BYTES:
+        raise ResultError(f"{named} is too large to be a result")
+    result = Result.read(b"".join(content.cat(named)))
+    asked.check(result.manifest, result.root)
+    return ContentPath.parse(result.run), replace(asked, manifest=result.manifest, root=result.root)

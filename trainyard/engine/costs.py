@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from trainyard.engine.energy import Basis
 from trainyard.engine.journal import Entry, Journal
-from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest import Manifest, RoundsPlan
 
 _FLOAT_BYTES = 4
 # Beside the metrics: the loss, and the number of examples.
@@ -45,6 +45,19 @@ def step_bytes(manifest: Manifest) -> int:
     if manifest.training.mode == "async":
         return manifest.model.parameters * _FLOAT_BYTES + vector
     return vector * (manifest.training.workers - 1)
+
+
+def evaluated_records(manifest: Manifest) -> int:
+    """How many records a worker of a whole run only looks at: after epochs, and at the end."""
+    plan, validation, test = manifest.plan, manifest.training.validation, manifest.data.test
+    found = 0 if test is None else test.records
+    if validation is not None:
+        epochs = plan.steps * plan.batch // plan.train_records
+        if isinstance(plan, RoundsPlan):
+            # Once for all epochs that end in a round.
+            epochs = min(epochs, plan.rounds)
+        found += epochs * (validation.source.records if validation.source else plan.held_out)
+    return found
 
 
 def _all_entries(journal: Journal) -> Iterator[Entry]:

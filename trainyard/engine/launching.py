@@ -48,7 +48,6 @@ def run_local(
     on_event: Callable[[Event], None] | None = None,
     *,
     deadline_s: float | None = None,
-    pinned: bool = False,
     stall_s: float = DEFAULT_STALL_S,
 ) -> Journal:
     """Run all workers of the manifest here, or go on with the run that `folder` holds.
@@ -57,19 +56,13 @@ def run_local(
     finished segment. In mode rounds, `deadline_s` after one worker is done with a round those that
     are not are left out of it; without, all are waited for that are not lost. Who says nothing for
     `stall_s` is started anew; in mode sync with all others, and in mode async all are if the leader
-    says nothing. `pinned` gives each worker one core of its own, as far as there are any.
+    says nothing.
     """
     folder = folder.resolve()
     with held(folder, RUN_LOCK):
         Journal.open(folder, manifest.canonical)
         lay_out = _async_jobs if manifest.training.mode == "async" else _jobs
         jobs = lay_out(manifest, files, folder)
-        if pinned:
-            cores = sorted(os.sched_getaffinity(0))
-            jobs = tuple(
-                job.model_copy(update={"core": cores[number % len(cores)]})
-                for number, job in enumerate(jobs)
-            )
         run = folder if manifest.training.mode == "rounds" else None
         _run(Jobs(jobs=jobs, run=run, deadline_s=deadline_s, stall_s=stall_s), folder, on_event)
     journal = Journal.read(folder)

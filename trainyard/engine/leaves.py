@@ -6,6 +6,7 @@ it, so its hash in a trace is enough to know it by.
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -87,6 +88,12 @@ class Absences:
         if not is_known or not isinstance(self._plan.part(number - 1), Local):
             return None
         for why in (Absence.AWAY, Absence.LATE, Absence.DIVERGED):
-            if absent_in(self._plan, number - 1, why).hash.hex() == self._states[number]:
+            if _absent_hash(self._plan.bounds(number - 1)[1], why) == self._states[number]:
                 return why
         return None
+
+
+@lru_cache(maxsize=1 << 16)
+def _absent_hash(step: int, why: Absence) -> str:
+    """Each part of a worker asks for those of all rounds since it was there."""
+    return absent(Counters(step=step), why).hash.hex()

@@ -20,6 +20,8 @@ from trainyard.protocol.manifest import Manifest, Model
 
 # Keras reads these from a file of its user, and they change results.
 _SETTINGS = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}
+# How Keras calls a seed, below the number of its generator.
+_SEED = "/seed_generator_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Network:
             seeds = 0
             for variable in layer.variables:
                 name = variable.path
-                if not name.startswith(f"{layer.name}/"):
+                if name.endswith(_SEED) or not name.startswith(f"{layer.name}/"):
                     name = f"{layer.name}/seed_{seeds}"
                     seeds += 1
                 named[name] = variable

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainyard.content.content import Content
 from trainyard.engine.confining import Confinement, absolute, reach_of
+from trainyard.engine.costs import evaluated_records
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Failed, Finished, read_event
 from trainyard.engine.launching import confined_processes
@@ -16,12 +17,19 @@ from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest, PredictPlan
 
 _STEPS = 3
+# A step goes forwards and backwards, which is twice as much; what is evaluated goes only forwards.
+_PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     seconds_per_step: float
     first_loss: float | None
+
+    def train_s(self, manifest: Manifest) -> float:
+        """What the whole run takes a worker, by its steps and by all that is evaluated."""
+        evaluated = evaluated_records(manifest) / (_PASSES * _share_of(manifest))
+        return self.seconds_per_step * (manifest.plan.steps + evaluated)
 
 
 def rehearse(
@@ -59,11 +67,10 @@ def shortened(manifest: Manifest) -> Manifest:
         training |= {"part": {"first": plan.first, "records": records}, "steps_per_segment": 1}
         document.pop("environment", None)
         return Manifest.of(document)
-    workers = 1 if training["mode"] == "async" else training["workers"]
     training |= {
         "mode": "single",
         "workers": 1,
-        "batch": max(1, training["batch"] // workers),
+        "batch": _share_of(manifest),
         "until": {"steps": _STEPS},
         "steps_per_segment": 1,
     }
@@ -72,6 +79,13 @@ def shortened(manifest: Manifest) -> Manifest:
     document.pop("environment", None)
     document["data"].pop("test", None)
     return Manifest.of(document)
+
+
+def _share_of(manifest: Manifest) -> int:
+    """The records of one worker in a step."""
+    training = manifest.training
+    workers = 1 if training.mode == "async" else training.workers
+    return max(1, training.batch // workers)
 
 
 def run_prepared(job: Job, folder: Path, confinement: Confinement) -> Rehearsal:

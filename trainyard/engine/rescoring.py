@@ -10,7 +10,7 @@ from trainyard.engine.classes import find_class
 from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError
 from trainyard.engine.evidence import Kept, Published
-from trainyard.engine.material import fetch_files
+from trainyard.engine.material import Own, fetch_files
 from trainyard.engine.results import Asked
 from trainyard.engine.scoring import Score, require_scored
 from trainyard.protocol.trace import Trace
@@ -34,6 +34,8 @@ class ScoreAudit:
     # The class that the run says it was computed on, and where that matters, this machine's.
     claimed_class: str | None = None
     own_class: str | None = None
+    # The names of those metrics that are shares of the examples.
+    shares: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -45,14 +47,17 @@ class ScoreAudit:
 
         Workers of a scored run may be of any class, and nobody says which one its leader has.
         """
-        return self.found is not None and (self.agrees or self.claimed.is_near(self.found))
+        return self.found is not None and (self.agrees or self._is_near(self.found))
 
     @property
     def is_open(self) -> bool:
         """Whether figures differ as they may between classes of machines, by a little."""
         if self.agrees or self.found is None or self.own_class in (None, self.claimed_class):
             return False
-        return self.claimed.is_near(self.found)
+        return self._is_near(self.found)
+
+    def _is_near(self, found: Score) -> bool:
+        return self.claimed.is_near(found, self.shares)
 
 
 def audit_score_of_result(
@@ -61,12 +66,16 @@ def audit_score_of_result(
     asked: Asked,
     folder: Path,
     *,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> ScoreAudit:
-    """Compute the score of a published run; what is fetched for that is kept in `folder`."""
+    """Compute the score of a published run; what is fetched for that is kept in `folder`.
+
+    What the user has of its data as their `own` is checked and not fetched.
+    """
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, asked, folder, progress, confinement)
+    return _audit(run, content, asked, folder, own, progress, confinement)
 
 
 def audit_score_of_folder(
@@ -75,6 +84,7 @@ def audit_score_of_folder(
     asked: Asked,
     folder: Path,
     *,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> ScoreAudit:
@@ -83,7 +93,7 @@ def audit_score_of_folder(
     require_scored(kept.manifest)
     if len(kept.states) != kept.manifest.plan.segments + 1:
         raise RunError(f"the run in {run} is not finished: run it to its end first")
-    return _audit(kept, content, asked, folder, progress, confinement)
+    return _audit(kept, content, asked, folder, own, progress, confinement)
 
 
 def _audit(
@@ -91,6 +101,7 @@ def _audit(
     content: Content,
     asked: Asked,
     folder: Path,
+    own: Own | None,
     progress: Report | None,
     confinement: Confinement | None,
 ) -> ScoreAudit:
@@ -99,7 +110,9 @@ def _audit(
     root = Trace([bytes.fromhex(state) for state in run.states]).root.hex()
     asked.check(manifest, root)
     claimed = run.score
-    files = fetch_files(run.manifest, content, folder, progress=progress)
+    # Of the user's own data nothing is fetched into it.
+    folder.mkdir(parents=True, exist_ok=True)
+    files = fetch_files(run.manifest, content, folder, own=own, progress=progress)
     found = rescore(run.manifest, files, run.state(len(run.states) - 1), confinement)
     audit = ScoreAudit(
         manifest=manifest,
@@ -109,6 +122,7 @@ def _audit(
         seconds=found.seconds,
         reason=found.reason,
         claimed_class=run.environment_class,
+        shares=run.manifest.training.shares,
     )
     if audit.agrees or audit.claimed_class is None or run.manifest.environment is not None:
         return audit

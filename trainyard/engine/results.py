@@ -15,7 +15,7 @@ from trainyard.engine.confining import Confinement
 from trainyard.engine.counting import Counters, Stop
 from trainyard.engine.errors import OtherRunError, RunError, StateError
 from trainyard.engine.evidence import Kept, Published
-from trainyard.engine.material import fetch_files
+from trainyard.engine.material import Own, fetch_files
 from trainyard.engine.scoring import require_replayable
 from trainyard.engine.state import State
 from trainyard.engine.tolerance import Terms, begins_alike, within
@@ -122,12 +122,16 @@ def audit_result(
     folder: Path,
     *,
     asked: Asked = WHICHEVER,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> Audit:
-    """Recompute segments of a published run; what is fetched for that is kept in `folder`."""
+    """Recompute segments of a published run; what is fetched for that is kept in `folder`.
+
+    What the user has of its data as their `own` is checked and not fetched.
+    """
     run = Published.open(content, result, folder, progress)
-    return _audit(run, content, segments, asked, folder, progress, confinement)
+    return _audit(run, content, segments, asked, folder, own, progress, confinement)
 
 
 def audit_folder(
@@ -137,11 +141,12 @@ def audit_folder(
     folder: Path,
     *,
     asked: Asked = WHICHEVER,
+    own: Own | None = None,
     progress: Report | None = None,
     confinement: Confinement | None = None,
 ) -> Audit:
     """The same for a run in a folder of this machine, finished or not."""
-    return _audit(Kept(run), content, segments, asked, folder, progress, confinement)
+    return _audit(Kept(run), content, segments, asked, folder, own, progress, confinement)
 
 
 def looked_at_for(plan: Plan, states: Sequence[str], segment: int) -> set[int]:
@@ -167,6 +172,7 @@ def _audit(
     segments: Iterable[int],
     asked: Asked,
     folder: Path,
+    own: Own | None,
     progress: Report | None,
     confinement: Confinement | None,
 ) -> Audit:
@@ -178,7 +184,9 @@ def _audit(
     for segment in wanted:
         if not 0 <= segment < len(states) - 1:
             raise RunError(f"there is no segment {segment}: the run has {len(states) - 1}")
-    files = fetch_files(manifest, content, folder, progress=progress)
+    # Of the user's own data nothing is fetched into it.
+    folder.mkdir(parents=True, exist_ok=True)
+    files = fetch_files(manifest, content, folder, own=own, progress=progress)
     inputs = {segment: run.inputs(segment) for segment in sorted(wanted)}
     for segment in sorted(wanted):
         # There is none where what the trace names is no state at all.

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,8 @@ SCORE = "score.json"
 MOST_SCORE_BYTES = 1 << 16
 # Evaluation adds up many float32 in another order: what that makes is far less.
 _NEAR = 1e-3
+# What float32 leaves of a loss that is nothing, such as that of outputs that are sure and right.
+LEAST_LOSS = 1e-6
 
 
 class Score(BaseModel):
@@ -36,8 +39,11 @@ class Score(BaseModel):
         """Equal for equal scores, also of figures that are no numbers."""
         return self.model_dump_json()
 
-    def is_near(self, other: "Score") -> bool:
-        """Whether the figures are equal up to what rounding makes of them on other machines."""
+    def is_near(self, other: "Score", shares: Collection[str]) -> bool:
+        """Whether the figures are equal up to what rounding makes of them on other machines.
+
+        `shares` are the names of those that are shares of the examples.
+        """
         if (self.state, self.records, self.figures.examples, self.figures.metrics.keys()) != (
             other.state,
             other.records,
@@ -45,15 +51,16 @@ class Score(BaseModel):
             other.figures.metrics.keys(),
         ):
             return False
-        pairs = [(self.figures.loss, other.figures.loss)]
-        pairs += [(value, other.figures.metrics[name]) for name, value in self._metrics]
         # Of a share of examples, one that lies on the border may fall to either side.
-        slack = 1 / max(self.figures.examples, 1)
-        return all(math.isclose(one, two, rel_tol=_NEAR, abs_tol=slack) for one, two in pairs)
-
-    @property
-    def _metrics(self) -> list[tuple[str, float]]:
-        return sorted(self.figures.metrics.items())
+        border = (1 + _NEAR) / max(self.figures.examples, 1)
+        trios = [(self.figures.loss, other.figures.loss, LEAST_LOSS)]
+        trios += [
+            (value, other.figures.metrics[name], border if name in shares else LEAST_LOSS)
+            for name, value in self.figures.metrics.items()
+        ]
+        return all(
+            math.isclose(one, two, rel_tol=_NEAR, abs_tol=slack) for one, two, slack in trios
+        )
 
     def claimed_for(self, state: str) -> "Score":
         """This score, which must be of `state`: a crash may have left that of an earlier one."""

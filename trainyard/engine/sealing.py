@@ -27,6 +27,7 @@ from trainyard.engine.journal import Journal
 from trainyard.engine.publishing import laid_out
 from trainyard.engine.scoring import is_scored
 from trainyard.protocol.manifest import Manifest
+from trainyard.protocol.manifest.training import MOST_SEGMENTS
 from trainyard.protocol.results import Result
 from trainyard.protocol.trace import Trace
 
@@ -52,7 +53,7 @@ class SegmentInputs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: int = Field(default=1, ge=1, le=1)
-    states: dict[int, Shown] = Field(max_length=256)
+    states: dict[int, Shown] = Field(max_length=MOST_SEGMENTS)
 
 
 @dataclass(frozen=True, slots=True)

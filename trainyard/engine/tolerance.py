@@ -13,6 +13,7 @@ import numpy as np
 
 from trainyard.engine.counting import RUN, Counters, Stop
 from trainyard.engine.errors import RunError, StateError
+from trainyard.engine.scoring import LEAST_LOSS
 from trainyard.engine.state import OPTIMIZER, OUTER, WEIGHTS, State, Tensor, is_of
 from trainyard.protocol.manifest import Manifest
 
@@ -90,25 +91,29 @@ class Terms:
     stops_early: bool = False
     # Layers that are not trained: what they have is the same anywhere, after however many steps.
     still: tuple[str, ...] = ()
-    # How far apart the best figures of a validation may be. Of a share of examples, one that lies
-    # on the border may fall to either side.
+    # How far apart the best figures of a validation may be, whatever they are. Of a share of
+    # examples, one that lies on the border may fall to either side.
     slack: float = 0.0
 
     @classmethod
     def of(cls, manifest: Manifest, segment: int) -> "Terms":
         first, last = manifest.plan.bounds(segment)
-        validation = manifest.training.validation
-        source = validation.source if validation else None
-        validated = source.records if source else manifest.plan.held_out
-        return cls(
-            last - first,
-            manifest.training.early_stopping is not None,
-            manifest.model.still,
-            1 / validated if validated else 0.0,
-        )
+        stops_early = manifest.training.early_stopping is not None
+        return cls(last - first, stops_early, manifest.model.still, _slack(manifest))
 
     def is_still(self, name: str) -> bool:
         return is_of(name, self.still)
+
+
+def _slack(manifest: Manifest) -> float:
+    training = manifest.training
+    stopping, validation = training.early_stopping, training.validation
+    if stopping is None or validation is None:
+        return 0.0
+    if stopping.monitor.removeprefix("val_") not in training.shares:
+        return LEAST_LOSS
+    source = validation.source
+    return 1 / (source.records if source else manifest.plan.held_out)
 
 
 def deviation(start: State, claimed: State, found: State, terms: Terms) -> Deviation:

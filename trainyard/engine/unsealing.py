@@ -12,15 +12,13 @@ from trainyard.content.names import ContentPath
 from trainyard.engine.auditing import deltas_named, sources_of
 from trainyard.engine.auditor import Inputs
 from trainyard.engine.errors import StateError, TooLargeError
-from trainyard.engine.limits import most_state_bytes
+from trainyard.engine.limits import most_inputs_bytes, most_state_bytes
 from trainyard.engine.material import check_file
 from trainyard.engine.sealing import INPUTS, SEAL, SegmentInputs, strip_seal
 from trainyard.protocol.errors import TrainyardError, TransientError
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.results import LARGEST_RESULT_BYTES, Result, ResultError
 from trainyard.protocol.trace import verify
-
-_MOST_INPUTS_BYTES = 1 << 20
 
 
 class NotServedError(TransientError):
@@ -74,7 +72,7 @@ class Evidence:
     def _shown(self, place: ContentPath) -> list[str]:
         """The hashes that are proven; an empty text for those that are not shown."""
         path = place.child(INPUTS)
-        check_file(self.content, path, _MOST_INPUTS_BYTES)
+        check_file(self.content, path, most_inputs_bytes(self.manifest))
         try:
             found = SegmentInputs.model_validate_json(b"".join(self.content.cat(path)))
         except ValidationError as error:

@@ -46,12 +46,17 @@ class Result(BaseModel):
         return digest(self.canonical)
 
     @classmethod
-    def parse(cls, data: bytes, *, manifest: bytes, root: bytes) -> "Result":
-        """The result of a task's manifest and of the trace that its workers committed to."""
+    def read(cls, data: bytes) -> "Result":
+        """A result of whichever task."""
         try:
-            found = cls.model_validate_json(data)
+            return cls.model_validate_json(data)
         except ValidationError as error:
             raise ResultError(f"no result: {error.errors()[0]['msg']}") from error
+
+    @classmethod
+    def parse(cls, data: bytes, *, manifest: bytes, root: bytes) -> "Result":
+        """The result of a task's manifest and of the trace that its workers committed to."""
+        found = cls.read(data)
         if (found.manifest, found.root) != (manifest.hex(), root.hex()):
             raise ResultError("the result is of another manifest or of another trace")
         return found

@@ -112,7 +112,10 @@ WITH_CLASSES = ("SparseCategoricalCrossentropy", "CategoricalCrossentropy", "Bin
 
 
 class _Metric(_Objective):
+    """Some count: of each example they say only whether it is right, so it counts whole."""
+
     name: Name | None = None
+    counts: ClassVar[bool] = False
 
     @property
     def title(self) -> str:
@@ -125,17 +128,20 @@ class _Metric(_Objective):
 
 class SparseCategoricalAccuracy(_Metric):
     type: Literal["SparseCategoricalAccuracy"] = "SparseCategoricalAccuracy"
+    counts: ClassVar = True
     sparse: ClassVar = True
 
 
 class SparseTopKCategoricalAccuracy(_Metric):
     type: Literal["SparseTopKCategoricalAccuracy"] = "SparseTopKCategoricalAccuracy"
     k: Size = 5
+    counts: ClassVar = True
     sparse: ClassVar = True
 
 
 class CategoricalAccuracy(_Metric):
     type: Literal["CategoricalAccuracy"] = "CategoricalAccuracy"
+    counts: ClassVar = True
 
 
 class BinaryAccuracy(_Metric):
@@ -143,6 +149,7 @@ class BinaryAccuracy(_Metric):
 
     type: Literal["BinaryAccuracy"] = "BinaryAccuracy"
     threshold: Number = 0.5
+    counts: ClassVar = True
 
 
 class MeanSquaredErrorMetric(_Metric):

@@ -136,6 +136,11 @@ class Training(Strict):
         return names + tuple(f"val_{name}" for name in names) * bool(self.validation)
 
     @property
+    def shares(self) -> tuple[str, ...]:
+        """The names of metrics that are shares of the examples."""
+        return tuple(metric.title for metric in self.metrics if metric.counts)
+
+    @property
     def predicts(self) -> bool:
         return self.mode == "predict"
 
