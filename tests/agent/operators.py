@@ -18,7 +18,7 @@ from trainyard.chain.journal import State
 from trainyard.chain.outbox import Outbox
 from trainyard.chain.reading import read_market
 from trainyard.chain.store import Store
-from trainyard.devnet.agents import Agent, make_home, start_agent
+from trainyard.devnet.agents import Agent, make_home, run_command, start_agent
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import DEVNET_PARAMS, ETHER, Options
 from trainyard.devnet.ports import free_port
@@ -34,7 +34,7 @@ NOBODY = "0x" + "9" * 40
 def wait_until(is_so: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + WAIT_S
     while not (found := is_so()):
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, f"not so after {WAIT_S:.0f} s"
         time.sleep(0.05)
     return found
 
@@ -54,9 +54,10 @@ class Scene:
             self.devnet, name, {key.replace("__", "."): value for key, value in settings.items()}
         )
 
-    def agent(self, name: str, **settings: object) -> Agent:
+    def agent(self, name: str, *options: str, **settings: object) -> Agent:
+        """A running agent, with more options of `trainyard worker run`."""
         self.home(name, **settings)
-        agent = start_agent(self.devnet, name)
+        agent = start_agent(self.devnet, name, command=lambda home: [*run_command(home), *options])
         self.parts.callback(agent.stop)
         return agent
 

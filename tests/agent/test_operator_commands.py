@@ -267,7 +267,8 @@ class TestEnding:
         requester, worker = market.person("requester"), market.person("worker-4")
         worker.send(worker.calls.register(b"p" * 32, CLASS, 0))
         worker.train(requester.post())
-        agent = market.agent("worker-4")
+        # All that its key sent by hand is done.
+        agent = market.agent("worker-4", "--new-journal")
         wait_until(lambda: market.worker("status", agent.home)["running"])
         wait_until(lambda: (market.worker("status", agent.home)["account"] or {}).get("credit"))
         part = market.worker("withdraw", agent.home, "--to", NOBODY, "--amount", "7")
