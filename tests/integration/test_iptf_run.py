@@ -6,8 +6,12 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -317,10 +321,8 @@ def test_tensorboard_shows_logs_of_mfs(here: World) -> None:
     try:
         address = _address(process)
         query = "data/plugin/scalars/scalars?tag=loss&run=run"
-        with urllib.request.urlopen(f"{address}data/runs?", timeout=PROGRAM_S) as answer:  # noqa: S310
-            assert json.load(answer) == ["run"]
-        with urllib.request.urlopen(address + query, timeout=PROGRAM_S) as answer:  # noqa: S310
-            points = json.load(answer)
+        assert _once_loaded(f"{address}data/runs?") == ["run"]
+        points = _once_loaded(address + query)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PROGRAM_S)
@@ -329,6 +331,22 @@ def test_tensorboard_shows_logs_of_mfs(here: World) -> None:
         (1, 0.5),
         (2, 0.333),
     ]
+
+
+def _once_loaded(url: str) -> Any:
+    """What TensorBoard answers once it has something: it listens before it has read its logs."""
+    deadline = time.monotonic() + PROGRAM_S
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=PROGRAM_S) as answer:  # noqa: S310
+                if found := json.load(answer):
+                    return found
+        except HTTPError as error:
+            # Until a run's points are read nobody knows its tags.
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+        assert time.monotonic() < deadline, f"{url} has nothing after {PROGRAM_S} s"
+        time.sleep(0.1)
 
 
 def _address(process: "subprocess.Popen[str]") -> str:
