@@ -67,9 +67,31 @@ WORDS = [
     {"name": "mean", "type": "GlobalAveragePooling1D"},
     {"name": "out", "type": "Dense", "units": 10},
 ]
+# All that varies examples or what is made of them, each by a seed of its own.
+AUGMENTED = [
+    {"name": "scale", "type": "Rescaling", "scale": 1 / 255},
+    {"name": "flip", "type": "RandomFlip"},
+    {"name": "shift", "type": "RandomTranslation", "height_factor": 0.1, "width_factor": 0.2},
+    {"name": "turn", "type": "RandomRotation", "factor": 0.1},
+    {"name": "zoom", "type": "RandomZoom", "height_factor": 0.2},
+    {"name": "contrast", "type": "RandomContrast", "factor": 0.3, "value_range": [0, 1]},
+    {"name": "noise", "type": "GaussianNoise", "stddev": 0.1},
+    {"name": "c1", "type": "Conv2D", "filters": 4, "kernel_size": 3, "activation": "relu"},
+    {"name": "drop", "type": "SpatialDropout2D", "rate": 0.3},
+    {"name": "flat", "type": "Flatten"},
+    {"name": "out", "type": "Dense", "units": 10},
+]
+# Dark pixels as padding, which the words after it do not count.
+MASKED = [
+    {"name": "pixels", "type": "Reshape", "target_shape": [144]},
+    {"name": "words", "type": "Embedding", "input_dim": 256, "output_dim": 3, "mask_zero": True},
+    {"name": "drop", "type": "SpatialDropout1D", "rate": 0.2},
+    {"name": "lstm", "type": "LSTM", "units": 4, "dropout": 0.1, "recurrent_dropout": 0.2},
+    {"name": "out", "type": "Dense", "units": 10},
+]
 NETS = {"lenet": LENET, "mlp": MLP, "batch_norm": BATCH_NORM, "lstm": LSTM}
 # Too slow to be made ready for clusters of all sizes.
-MORE_NETS = {"words": WORDS}
+MORE_NETS = {"words": WORDS, "augmented": AUGMENTED, "masked": MASKED}
 
 
 def write_data(folder: Path, records: int = RECORDS) -> Files:

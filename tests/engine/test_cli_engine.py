@@ -29,6 +29,7 @@ from trainyard.engine.costs import step_bytes
 from trainyard.engine.counting import Stop
 from trainyard.engine.events import Event
 from trainyard.engine.evidence import TraceList
+from trainyard.engine.journal import Journal
 from trainyard.engine.state import State
 from trainyard.protocol.results import Result
 from trainyard.protocol.trace import Trace
@@ -414,6 +415,20 @@ def test_bad_manifests_are_refused_with_the_reason(
 
     assert ended.returncode == 2
     assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_run_that_has_only_begun_has_nothing_to_audit(
+    yard: Yard, published: dict[str, Any]
+) -> None:
+    """As when its folder is looked at before the first state is there."""
+    folder = yard.folder / "begun"
+    Journal.open(folder, (yard.folder / published["folder"] / "manifest.json").read_bytes())
+
+    ended = yard.run("audit", folder, "--segment", "0", "--json")
+
+    assert ended.returncode == 1
+    assert "the run has no segment yet" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

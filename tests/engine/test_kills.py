@@ -8,23 +8,30 @@ import shutil
 import signal
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 
 from tests.engine.nets import manifest_of, write_data
+from tests.engine.test_rounds import run_all
 from tests.engine.test_runs import children_of, supervisor_here, training_here
+from trainyard.engine.data import open_folder
 from trainyard.engine.errors import RunError
 from trainyard.engine.events import Event, Finished
 from trainyard.engine.journal import Journal
 from trainyard.engine.launching import run_local
 from trainyard.engine.material import Files
+from trainyard.engine.program import build
+from trainyard.engine.rounds import RoundsTraining
 from trainyard.engine.state import State
+from trainyard.engine.training import Material
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.trace import Trace
 
 # Enough that a moment drawn at random is within a step or a write rather than after the run.
 STEPS = 240
-KILLS = 2
+# Whoever starts anew takes longest of all, and rounds have more tests of their own.
+KILLS = {"single": 2, "sync": 2, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +80,9 @@ def run_and_kill(
 
 def states_of(manifest: Manifest, files: Files) -> list[State]:
     """All states, by one process that nobody kills; it plays all workers."""
+    if manifest.training.mode == "rounds":
+        data = open_folder(manifest.data.train, files.train)
+        return run_all(RoundsTraining(manifest, build(manifest), Material(data))).states
     training = training_here(manifest, files)
     states = [training.start()]
     for segment in range(manifest.plan.segments):
@@ -80,18 +90,31 @@ def states_of(manifest: Manifest, files: Files) -> list[State]:
     return states
 
 
-@pytest.mark.parametrize("workers", [1, 2], ids=["single", "sync"])
-def test_run_is_killed_at_any_moment(files: Files, tmp_path: Path, workers: int) -> None:
-    manifest = manifest_of("mlp", workers=workers, until={"steps": STEPS})
+MODES: dict[str, dict[str, Any]] = {
+    "single": {"workers": 1},
+    "sync": {"workers": 2},
+    # With a quorum of all nobody is left out, so that there is one trace.
+    "rounds": {
+        "workers": 2,
+        "mode": "rounds",
+        "steps_per_segment": 6,
+        "rounds": {"local_steps": 6, "quorum": 2},
+    },
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_run_is_killed_at_any_moment(files: Files, tmp_path: Path, mode: str) -> None:
+    manifest = manifest_of("mlp", **{"until": {"steps": STEPS}, **MODES[mode]})
     undisturbed = states_of(manifest, files)
     root = Trace([state.hash for state in undisturbed]).root
-    draw = random.Random(workers)
+    draw = random.Random(mode)
     folder = tmp_path / "killed"
 
     # Once while it starts, where it may be too soon or too late on a busy machine.
     run_and_kill(manifest, files, folder, draw.uniform(0.5, 3), None)
     killed = 0
-    while killed < KILLS:
+    while killed < KILLS[mode]:
         after = draw.randrange(manifest.plan.segments // 2)
         if run_and_kill(manifest, files, folder, draw.uniform(0, 0.05), after):
             killed += 1
@@ -103,3 +126,4 @@ def test_run_is_killed_at_any_moment(files: Files, tmp_path: Path, workers: int)
 
     assert again.trace.root == root
     assert again.state(manifest.plan.segments) == undisturbed[-1]
+    assert list(folder.rglob("*.tmp")) == []

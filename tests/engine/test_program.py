@@ -8,17 +8,24 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from tests.engine.manifests import LAYERS, Document, classifier, manifest, model_with
 from tests.engine.nets import manifest_of
+from trainyard.engine.errors import RunError
 from trainyard.engine.objectives import loss_of, metric_of
-from trainyard.engine.program import Program, build, build_model
+from trainyard.engine.program import Program, build, build_model, build_network
 from trainyard.protocol.manifest import Manifest, Model
 from trainyard.protocol.manifest.explaining import nearest
 from trainyard.protocol.manifest.layers import AnyLayer
 from trainyard.protocol.manifest.objectives import Loss, Metric
 from trainyard.protocol.manifest.optimizers import Optimizer, Schedule
+from trainyard.protocol.manifest.parts import (
+    ActivationName,
+    Constraint,
+    Initializer,
+    Regularizer,
+)
 
 EXAMPLES = 3
 
@@ -88,6 +95,18 @@ def test_twins_inside_a_layer_start_apart() -> None:
     assert not np.array_equal(query, key)
     assert not np.array_equal(key, value)
     assert not np.array_equal(forward, backward)
+
+
+@pytest.mark.parametrize("make", [build, build_network])
+def test_what_keras_refuses_is_told_and_never_tried_again(make: Any) -> None:
+    """As no manifest that was checked should be, but the next version of Keras may think so."""
+    checked = manifest()
+    drop = checked.model.layers[6].model_copy(update={"rate": 2.0})
+    layers = (*checked.model.layers[:6], drop, *checked.model.layers[7:])
+    model = checked.model.model_copy(update={"layers": layers})
+
+    with pytest.raises(RunError, match=r"no model can be made: ValueError: .*`rate`"):
+        make(checked.model_copy(update={"model": model}))
 
 
 def test_a_frozen_layer_is_not_trained() -> None:
@@ -252,7 +271,8 @@ def test_every_layer_of_the_whitelist_is_tried() -> None:
 
 
 def whitelist(kinds: Any = AnyLayer) -> tuple[Any, ...]:
-    union, _ = get_args(kinds)
+    """Of those that there are of something, each; of nothing none."""
+    union, *_ = get_args(kinds) or ((),)
     return get_args(union)
 
 
@@ -306,3 +326,46 @@ def test_a_layer_has_the_shapes_and_weights_that_were_counted(
     for left, right in zip(once, again, strict=True):
         np.testing.assert_array_equal(left, right)
         assert np.isfinite(left).all()
+
+
+PARTS = {"initializer": Initializer, "regularizer": Regularizer, "constraint": Constraint}
+# One layer for each shape that weights have.
+PARTED = ["dense", "conv1d", "conv2d", "separable1d", "depthwise", "batchnorm", "embedding"]
+PARTED += ["lstm", "gru", "gru before", "heads", "prelu", "prelu apart"]
+
+
+def parts_of(layer: Document) -> list[tuple[str, str, Any]]:
+    """Fields of a layer with each kind of part that there is for them, on axes of all sorts."""
+    [kind] = [kind for kind in whitelist() if layer["type"] == kind.model_fields["type"].default]
+    tried: list[tuple[str, str, Any]] = []
+    for field in kind.model_fields:
+        if field.endswith("activation"):
+            tried += [(field, name, name) for name in get_args(ActivationName)]
+        for part in whitelist(PARTS.get(field.rpartition("_")[2])):
+            name = part.model_fields["type"].default
+            tried.append((field, name, {"type": name}))
+            if "axis" in part.model_fields:
+                axes: list[Any] = [1, 2, 3, [0, 1], [0, 1, 2], [1, 0], []]
+                tried += [(field, name, {"type": name, "axis": axis}) for axis in axes]
+    return tried
+
+
+@pytest.mark.parametrize("case", PARTED)
+def test_what_a_manifest_accepts_as_parts_of_a_layer_keras_builds(case: str) -> None:
+    [(shapes, layer)] = [(shapes, layer) for name, shapes, layer in LAYERS if name == case]
+    never = {(field, name) for field, name, _ in parts_of(layer)}
+    for field, name, part in parts_of(layer):
+        try:
+            model = model_of(model_with(shapes, {**layer, field: part}))
+        except ValidationError:
+            continue
+        never.discard((field, name))
+
+        for variable in build_model(model, seed=1).get_layer("it").trainable_variables:
+            if variable.regularizer is not None:
+                assert np.isfinite(variable.regularizer(variable))
+            if variable.constraint is not None:
+                assert variable.constraint(variable).shape == variable.shape
+
+    # Of some shapes there is no matrix; all else can be had.
+    assert {name for _, name in never} <= {"Identity", "Orthogonal"}

@@ -152,6 +152,22 @@ def test_run_goes_on_from_every_segment(
     assert run(manifest, files, tmp_path).trace.root == root
 
 
+def test_cluster_goes_on_from_every_segment(files: Files, tmp_path: Path) -> None:
+    """Whichever worker has it, and whatever a crash left. The states are those of one process."""
+    manifest = manifest_of("mlp", workers=2, until={"steps": 6})
+    root = run_here(manifest, files, tmp_path / "alone").trace.root
+    own, peer = tmp_path / "run", tmp_path / "run" / "peers" / "1"
+    for folder in (own, peer):
+        shutil.copytree(tmp_path / "alone", folder)
+    for kept, longer, shorter in ((2, peer, own), (1, own, peer)):
+        for folder, count in ((longer, kept), (shorter, kept - 1)):
+            journal = Journal.open(folder, manifest.canonical)
+            journal.rewind(count)
+            journal.path_of(count).write_bytes(b"half")
+
+        assert run_local(manifest, files, own).trace.root == root
+
+
 def test_run_that_was_over_goes_on_with_the_file_of_its_end(files: Files, tmp_path: Path) -> None:
     manifest = manifest_of("mlp", optimizer={"type": "SGD", "learning_rate": 1e30})
     whole = run_here(manifest, files, tmp_path)
@@ -246,9 +262,14 @@ def test_cluster_outlives_the_loss_of_its_leader_and_of_a_peer(
     manifest = manifest_of("batch_norm", workers=2, until={"steps": LONG})
     events: list[Event] = []
     kills = killing(0, 3), killing(1, 10)
+    clusters: list[tuple[str, ...]] = []
 
     def on_event(event: Event) -> None:
         events.append(event)
+        if isinstance(event, Started) and event.slot == 0:
+            jobs = [tmp_path / "job.json", tmp_path / "peers" / "1" / "job.json"]
+            [peers] = {Job.model_validate_json(job.read_bytes()).peers for job in jobs}
+            clusters.append(peers)
         for kill in kills:
             kill(event)
 
@@ -258,6 +279,9 @@ def test_cluster_outlives_the_loss_of_its_leader_and_of_a_peer(
     assert len(restarts) == 2
     assert restarts[0] >= 3
     assert restarts[1] >= 10
+    # Each time by a cluster spec in which nobody has the address that anybody had before.
+    assert len(clusters) == 3
+    assert len({peer for peers in clusters for peer in peers}) == 6
     assert [event.root for event in events if isinstance(event, Ended)] == [
         journal.trace.root.hex()
     ] * 2

@@ -49,12 +49,66 @@ def states_of(training: Training, outcomes: list[Outcome]) -> list[State]:
     return [training.start(), *(outcome.state for outcome in outcomes)]
 
 
-@pytest.mark.parametrize("net", [*NETS, *MORE_NETS])
+# Each with other variables beside the weights, and with a rate that changes within a segment.
+OPTIMIZERS = {
+    "nesterov": {
+        "type": "SGD",
+        "momentum": 0.9,
+        "nesterov": True,
+        "global_clipnorm": 0.5,
+        "learning_rate": {
+            "type": "CosineDecay",
+            "initial_learning_rate": 0.01,
+            "decay_steps": 8,
+            "warmup_target": 0.1,
+            "warmup_steps": 4,
+        },
+    },
+    "adamw": {
+        "type": "AdamW",
+        "weight_decay": 0.01,
+        "clipnorm": 0.1,
+        "learning_rate": {
+            "type": "ExponentialDecay",
+            "initial_learning_rate": 0.01,
+            "decay_steps": 5,
+            "decay_rate": 0.5,
+        },
+    },
+    "rmsprop": {
+        "type": "RMSprop",
+        "momentum": 0.5,
+        "centered": True,
+        "clipvalue": 0.01,
+        "learning_rate": {
+            "type": "PiecewiseConstantDecay",
+            "boundaries": [4],
+            "values": [0.01, 0.001],
+        },
+    },
+}
+
+
 @pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("net", [*NETS, *MORE_NETS])
 def test_each_segment_is_found_again_by_a_stranger(
     open_training: Open, net: str, workers: int
 ) -> None:
-    manifest = manifest_of(net, workers=workers)
+    assert_found_again(open_training, manifest_of(net, workers=workers))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_each_segment_is_found_again_with_any_optimiser(
+    open_training: Open, optimizer: str, workers: int
+) -> None:
+    """From the state alone, with where its schedule and its means are."""
+    manifest = manifest_of("mlp", workers=workers, optimizer=OPTIMIZERS[optimizer])
+
+    assert_found_again(open_training, manifest)
+
+
+def assert_found_again(open_training: Open, manifest: Manifest) -> None:
     training = open_training(manifest)
     states = states_of(training, run_all(training))
     stranger = open_training(manifest)

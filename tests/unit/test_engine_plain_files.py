@@ -1,6 +1,9 @@
 """Files of a run, where a stranger in a sandbox writes too: nothing leads to a file of ours."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from trainyard.engine import journal as journal_module
 from trainyard.engine.errors import RunError, StateError
+from trainyard.engine.exchange import Exchange
 from trainyard.engine.journal import Entry, Journal, held, write_whole
 from trainyard.engine.plain_files import written
 from trainyard.engine.state import State
@@ -28,6 +32,50 @@ def secret(tmp_path: Path) -> Path:
     path = tmp_path / "keystore.json"
     path.write_bytes(b"{}")
     return path
+
+
+# What is killed while it writes a file: it has no time to remove what there is of it.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from trainyard.engine.plain_files import written
+with written(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_writing(path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+    assert not path.exists()
+
+
+def test_what_a_killed_predecessor_was_writing_is_removed(run: Path) -> None:
+    others = [run / "states" / ".hidden", run / "states" / "7.tmp", run / "states" / ".a.7.tmp"]
+    others[0].touch()
+    others[1].touch()
+    # Of a stranger, and so nothing of ours.
+    others[2].mkdir()
+    before = sorted(run.rglob("*"))
+    for path in (run / "states" / "000001.safetensors", run / "score.json"):
+        killed_writing(path)
+    assert len(list(run.rglob("*"))) == len(before) + 2
+
+    Journal.open(run, b"{}")
+
+    assert sorted(run.rglob("*")) == before
+
+
+def test_what_a_killed_round_was_writing_is_removed(tmp_path: Path) -> None:
+    exchange = Exchange(tmp_path)
+    exchange.prepare()
+    name = exchange.put(STATE)
+    killed_writing(exchange.path_of("f" * 64))
+
+    exchange.prepare()
+
+    assert list(exchange.path_of(name).parent.iterdir()) == [exchange.path_of(name)]
 
 
 def open_journal(run: Path) -> None:

@@ -37,7 +37,8 @@ class Yard:
         self.exchange = Exchange(folder / "exchange")
         self.journal = Journal.open(folder, MANIFEST.canonical)
         self.log = RoundLog(MANIFEST, self.journal, self.exchange, SIGNERS)
-        self.log.begin(self.exchange.put(START))
+        if not self.log.has_begun:
+            self.log.begin(self.exchange.put(START))
 
     def offer(self, slot: int, moved: float = 1.0, key: bytes | None = None) -> Offer:
         """The part of a worker whose weight moved by so much, signed and put where it belongs."""
@@ -103,6 +104,25 @@ def test_who_takes_decisions_over_has_the_same_run(leader: Yard, follower: Yard)
     assert follower.journal.trace.root == leader.journal.trace.root
     assert follower.log.is_complete
     assert offers_of(follower) == offers_of(leader)
+
+
+@pytest.mark.parametrize("kept", range(11))
+def test_run_goes_on_from_every_segment(tmp_path: Path, kept: int) -> None:
+    """In the midst of a round from its beginning, with the offers that it was decided by."""
+    whole = Yard(tmp_path)
+    for _ in range(3):
+        whole.lead_round(0, 1)
+    root = whole.log.root
+    whole.journal.rewind(kept)
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(b'{"number":')
+
+    again = Yard(tmp_path)
+    assert len(again.journal.entries) == 1 + max(kept - 1, 0) // 3 * 3
+    while not again.log.is_complete:
+        again.lead_round(0, 1)
+
+    assert again.log.root == root
 
 
 @pytest.mark.parametrize("there", [(0, 1), (0,)])

@@ -15,8 +15,9 @@ from trainyard.protocol.manifest import Manifest, ManifestError
 Change = Callable[[Document], object]
 # Of the whole process, and its interpreter with it.
 MOST_KB = 100 * 1024
-# About a hundred times what it takes; a megabyte has to be read to be refused.
-MOST_CPU_S, MOST_CPU_S_A_MEGABYTE = 0.1, 0.4
+# Five times what the slowest takes, and twenty times what most do, on a machine that is busy; a
+# megabyte has to be read to be refused.
+MOST_CPU_S, MOST_CPU_S_A_MEGABYTE = 0.015, 0.32
 
 
 def layers(document: Document) -> list[Document]:
@@ -52,6 +53,12 @@ def add(*more: Document) -> Change:
         document["model"]["outputs"] = [more[-1]["name"]]
 
     return change
+
+
+def zoomed(**fields: Any) -> Change:
+    return lambda document: layers(document).insert(
+        0, {"name": "zoom", "type": "RandomZoom", **fields}
+    )
 
 
 CHANGES: dict[str, tuple[Change, str, str]] = {
@@ -118,7 +125,104 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "two outputs": (
         lambda document: document["model"].update(outputs=["logits", "drop"]),
         "model.outputs",
-        "at most 1 item",
+        "2 outputs, where one is trained: concatenate them, or make a model of each",
+    ),
+    "more noise than Keras has": (
+        add({"name": "noise", "type": "GaussianNoise", "stddev": 1.5}),
+        "model.layers[8].stddev",
+        "less than or equal to 1",
+    ),
+    "a bias of a matrix": (
+        last(bias_initializer={"type": "Identity"}),
+        "model.layers[7].bias_initializer",
+        "cannot begin with Identity, which is for a matrix: the bias has rank 1; use Ones",
+    ),
+    "a kernel of a matrix": (
+        lambda document: layers(document)[1].update(kernel_initializer={"type": "Identity"}),
+        "model.layers[1].kernel_initializer",
+        "the kernel has rank 4; use Orthogonal",
+    ),
+    "an orthogonal vector": (
+        lambda document: layers(document)[2].update(gamma_initializer={"type": "Orthogonal"}),
+        "model.layers[2].gamma_initializer",
+        "a matrix or more: the gamma has rank 1; use RandomNormal",
+    ),
+    "an orthogonal vector within": (
+        add(
+            {"name": "rows", "type": "Reshape", "target_shape": [2, 2]},
+            {
+                "name": "both",
+                "type": "Bidirectional",
+                "layer": {"type": "LSTM", "units": 2, "bias_initializer": {"type": "Orthogonal"}},
+            },
+        ),
+        "model.layers[9].layer.bias_initializer",
+        "the bias has rank 1",
+    ),
+    "an axis beyond the weight": (
+        last(kernel_constraint={"type": "MaxNorm", "axis": 2}),
+        "model.layers[7].kernel_constraint.axis",
+        "no axis 2 in its kernel, which has rank 2; use axes below 2",
+    ),
+    "an axis beyond one of the weights": (
+        add(
+            {"name": "rows", "type": "Reshape", "target_shape": [2, 2]},
+            {
+                "name": "heads",
+                "type": "MultiHeadAttention",
+                "num_heads": 1,
+                "key_dim": 2,
+                "bias_constraint": {"type": "UnitNorm", "axis": [0, 1]},
+                "from": ["rows", "rows"],
+            },
+        ),
+        "model.layers[9].bias_constraint.axis",
+        "no axis 1 in its bias, which has rank 1",
+    ),
+    "an axis of a number": (
+        lambda document: document["model"].update(
+            inputs=[{"name": "number", "shape": []}],
+            layers=[
+                {"name": "it", "type": "PReLU", "alpha_constraint": {"type": "UnitNorm"}},
+            ],
+            outputs=["it"],
+        ),
+        "model.layers[0].alpha_constraint.axis",
+        "no axis 0 in its alpha, which has rank 0; use NonNeg",
+    ),
+    "an axis twice": (
+        last(kernel_constraint={"type": "MaxNorm", "axis": [1, 1]}),
+        "model.layers[7].kernel_constraint.axis",
+        "an axis is named twice in [1, 1]",
+    ),
+    "a zoom to nothing": (
+        zoomed(height_factor=-1),
+        "model.layers[0].height_factor",
+        "greater than -1",
+    ),
+    "a zoom to nothing from something": (
+        zoomed(height_factor=0.1, width_factor=[-1, 0.5]),
+        "model.layers[0].width_factor[0]",
+        "greater than -1",
+    ),
+    "padding through a softmax": (
+        lambda document: document["model"].update(
+            inputs=[{"name": "words", "shape": [6], "dtype": "int32"}],
+            layers=[
+                {
+                    "name": "embedding",
+                    "type": "Embedding",
+                    "input_dim": 9,
+                    "output_dim": 4,
+                    "mask_zero": True,
+                },
+                {"name": "softmax", "type": "Softmax"},
+                {"name": "lstm", "type": "LSTM", "units": 4},
+            ],
+            outputs=["lstm"],
+        ),
+        "model.layers[1]",
+        "Softmax does not heed the padding of mask_zero; use Activation of softmax",
     ),
     "many layers": (
         add(*({"name": f"r{n}", "type": "ReLU"} for n in range(600))),

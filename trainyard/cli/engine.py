@@ -59,7 +59,9 @@ def run(
     ] = None,
     stall_s: Annotated[
         float,
-        typer.Option(min=1, help="In sync, async: after how long without a step all start anew."),
+        typer.Option(
+            min=1, help="After how long without a step all start anew; in rounds, who says nothing."
+        ),
     ] = 1800.0,
     folder: Folder = None,
     data: Data = None,

@@ -1,11 +1,22 @@
 """What an exception of TensorFlow comes down to, for people. TensorFlow is not imported here."""
 
+import re
+
 # A lost peer is seen as one of these when vectors are handed round.
 _PEER_ERRORS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
 # These come again, however often a worker is started: of the data, the model, or the machine.
 _LASTING_ERRORS = ("InvalidArgumentError", "ResourceExhaustedError", "UnimplementedError")
 # Where in a graph something happened, which is before and behind what happened.
-_PLACES = ("Graph execution error", "Detected at node", "<stack traces", "File ", "[[")
+_PLACES = (
+    "Graph execution error",
+    "Detected at node",
+    "<stack traces",
+    "File ",
+    "[[",
+    "Exception encountered when calling",
+)
+# Keras prints what happened in bold.
+_BOLD = re.compile(r"\x1b\[\d*m")
 _SHOWN = 300
 
 
@@ -25,6 +36,6 @@ def lasting_cause(error: Exception) -> str | None:
 
 def cause(error: Exception) -> str:
     """The kind of an error, and the first line of it that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in _BOLD.sub("", str(error)).splitlines()]
     said = [line for line in lines if line and not line.startswith(_PLACES)]
     return f"{type(error).__name__}: {said[0] if said else str(error)}"[:_SHOWN]

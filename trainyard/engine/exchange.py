@@ -19,7 +19,7 @@ from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.journal import Measured, write_whole
 from trainyard.engine.leaves import Absence
-from trainyard.engine.plain_files import read_plain
+from trainyard.engine.plain_files import read_plain, remove_unfinished
 from trainyard.engine.state import State
 
 _STATES, _ROUNDS = "states", "rounds"
@@ -110,8 +110,10 @@ class Exchange:
         self._folder = folder
 
     def prepare(self) -> None:
+        """Make it ready for workers, none of which is there yet."""
         for name in (_STATES, _ROUNDS):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
+        remove_unfinished(self._folder / _STATES)
 
     def put(self, state: State) -> str:
         name = state.hash.hex()

@@ -17,7 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from trainyard.engine.counting import Stop
 from trainyard.engine.energy import Energy
 from trainyard.engine.errors import RunError, StateError
-from trainyard.engine.plain_files import descriptor, link_plain, read_plain, written
+from trainyard.engine.plain_files import (
+    descriptor,
+    link_plain,
+    read_plain,
+    remove_unfinished,
+    written,
+)
 from trainyard.engine.state import State
 from trainyard.protocol.trace import Trace
 
@@ -82,6 +88,8 @@ class Journal:
         if journal._states.is_symlink():
             raise RunError(f"{journal._states} is no plain folder: remove it")
         journal._states.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(folder, may_be_link=True)
+        remove_unfinished(journal._states)
         kept = folder / _MANIFEST
         if not kept.exists():
             write_whole(kept, manifest)

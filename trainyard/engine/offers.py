@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from trainyard.engine.errors import RunError, StateError
 from trainyard.engine.exchange import Offer
 from trainyard.engine.journal import write_whole
+from trainyard.engine.plain_files import remove_unfinished
 from trainyard.engine.signing import Statement, address_of
 from trainyard.protocol.manifest import Manifest
 
@@ -84,6 +85,7 @@ def keep_signers(run: Path, signers: Signers) -> None:
     """Write down who signs in this run. Others can come, but nobody can be taken back."""
     path = run / OFFERS / SIGNERS
     path.parent.mkdir(exist_ok=True)
+    remove_unfinished(path.parent, may_be_link=True)
     kept = read_signers(path.read_bytes()) if path.exists() else None
     if kept == signers:
         return

@@ -6,6 +6,7 @@ can be guessed may be there before us. So none of these is opened.
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -17,11 +18,13 @@ from trainyard.engine.errors import RunError, TooLargeError
 
 # Of a link, a pipe that nobody reads, a folder.
 _NOT_PLAIN = (errno.ELOOP, errno.ENXIO, errno.EISDIR)
+# As a file is called while it is written.
+_UNFINISHED = re.compile(r"\..+\.[0-9]+\.tmp")
 
 
 def open_plain(path: Path) -> IO[bytes]:
     """A file to be read. Neither it nor its folder is a link."""
-    with _folder(path, may_be_link=False) as folder:
+    with _folder(path.parent, may_be_link=False) as folder:
         return open(_checked(path, path.name, os.O_RDONLY, folder), "rb", buffering=0)
 
 
@@ -46,7 +49,7 @@ def written(path: Path, *, mode: int = 0o666, may_be_link: bool = False) -> Iter
 
     Its folder may be a link only if that is said.
     """
-    with _folder(path, may_be_link=may_be_link) as folder:
+    with _folder(path.parent, may_be_link=may_be_link) as folder:
         unfinished = f".{path.name}.{secrets.randbits(63)}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         found = os.open(unfinished, flags, mode, dir_fd=folder)
@@ -63,9 +66,22 @@ def written(path: Path, *, mode: int = 0o666, may_be_link: bool = False) -> Iter
         os.fsync(folder)
 
 
+def remove_unfinished(folder: Path, *, may_be_link: bool = False) -> None:
+    """Remove what was being written here by processes that were killed.
+
+    INVARIANT: nobody is writing here, which whoever calls this holds a lock for.
+    """
+    with _folder(folder, may_be_link=may_be_link) as found:
+        for name in os.listdir(found):
+            if _UNFINISHED.fullmatch(name):
+                # A folder of such a name is a stranger's, and in nobody's way.
+                with suppress(FileNotFoundError, IsADirectoryError):
+                    os.unlink(name, dir_fd=found)
+
+
 def link_plain(source: Path, path: Path) -> None:
     """Give a file another name, in a folder that is no link."""
-    with _folder(path, may_be_link=False) as folder:
+    with _folder(path.parent, may_be_link=False) as folder:
         with suppress(FileNotFoundError):
             os.unlink(path.name, dir_fd=folder)
         os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=False)
@@ -74,12 +90,12 @@ def link_plain(source: Path, path: Path) -> None:
 
 @contextmanager
 def _folder(path: Path, *, may_be_link: bool) -> Iterator[int]:
-    """The folder of a file. What happens there by this number happens in no other."""
+    """A folder, opened. What happens there by this number happens in no other."""
     flags = os.O_RDONLY | os.O_DIRECTORY | (0 if may_be_link else os.O_NOFOLLOW)
     try:
-        folder = os.open(path.parent, flags)
+        folder = os.open(path, flags)
     except NotADirectoryError as error:
-        raise RunError(f"{path.parent} is no plain folder: remove it") from error
+        raise RunError(f"{path} is no plain folder: remove it") from error
     try:
         yield folder
     finally:

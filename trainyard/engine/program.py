@@ -1,6 +1,7 @@
 """A manifest as something that TensorFlow runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,10 @@ from trainyard.engine.building import (
     make_optimizer,
     settle_weights,
 )
+from trainyard.engine.causes import cause, is_lost_peer, lasting_cause
 from trainyard.engine.errors import RunError
 from trainyard.engine.objectives import Objective, class_weight_of, loss_of, metric_of
+from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest, Model
 
 # Keras reads these from a file of its user, and they change results.
@@ -86,21 +89,23 @@ def build(manifest: Manifest) -> Program:
     if training.optimizer is None or training.loss is None:
         raise RunError("the manifest predicts: there is nothing to train with")
     model = build_network(manifest).model
-    optimizer = make_optimizer(training.optimizer, shifts=training.mode == "rounds")
-    optimizer.build(model.trainable_variables)
-    return Program(
-        model=model,
-        optimizer=optimizer,
-        loss=loss_of(training.loss),
-        metrics={metric.title: metric_of(metric) for metric in training.metrics},
-        class_weight=class_weight_of(training.class_weight, manifest.classes, training.loss),
-    )
+    with _building():
+        optimizer = make_optimizer(training.optimizer, shifts=training.mode == "rounds")
+        optimizer.build(model.trainable_variables)
+        return Program(
+            model=model,
+            optimizer=optimizer,
+            loss=loss_of(training.loss),
+            metrics={metric.title: metric_of(metric) for metric in training.metrics},
+            class_weight=class_weight_of(training.class_weight, manifest.classes, training.loss),
+        )
 
 
 def build_network(manifest: Manifest) -> Network:
     """The network of a manifest, with the same first weights as its program."""
     _check_settings()
-    return Network(build_model(manifest.model, manifest.training.seed))
+    with _building():
+        return Network(build_model(manifest.model, manifest.training.seed))
 
 
 def build_model(model: Model, seed: int) -> Any:
@@ -117,6 +122,19 @@ def build_model(model: Model, seed: int) -> Any:
         settle_weights(layer, made, seed)
     output = tensors[model.outputs[0]]
     return keras.Model(inputs if len(inputs) > 1 else inputs[0], output, name="model")
+
+
+@contextmanager
+def _building() -> Iterator[None]:
+    """What Keras refuses it refuses on every machine: whoever starts anew would meet it again."""
+    try:
+        yield
+    except TrainyardError:
+        raise
+    except Exception as error:
+        if is_lost_peer(error):
+            raise
+        raise RunError(f"no model can be made: {lasting_cause(error) or cause(error)}") from error
 
 
 def _check_settings() -> None:

@@ -177,6 +177,8 @@ def _audit(
     confinement: Confinement | None,
 ) -> Audit:
     manifest, states = run.manifest, run.states
+    if len(states) < 2:
+        raise RunError("the run has no segment yet: wait for the end of its first one")
     root = Trace([bytes.fromhex(state) for state in states]).root.hex()
     asked.check(manifest.digest.hex(), root)
     require_replayable(manifest)

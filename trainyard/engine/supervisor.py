@@ -1,7 +1,8 @@
 """Runs the workers of one run on this machine: `python -m trainyard.engine.supervisor JOBS`.
 
 A worker that is lost takes its whole cluster down: TensorFlow cannot replace one of its peers. All
-are then started anew from the last segment that any of them has, which gives the same bits.
+are then started anew, at ports that nobody of the cluster before knows, from the last segment that
+any of them has, which gives the same bits.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -39,6 +41,8 @@ from trainyard.protocol.errors import TrainyardError
 # Lost workers in a row, without a segment between them, after which it is not bad luck.
 MOST_LOSSES = 3
 _WORD_S = 3.0
+# So many clusters one after the other have ports of their own.
+_CLUSTERS = 16
 # Nobody says anything while a model is tried on many records, so it is long.
 DEFAULT_STALL_S = 1800.0
 
@@ -127,11 +131,11 @@ def supervise(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
     """Run all workers to the end, starting them anew when one is lost."""
     ledger = _Ledger()
     losses, known, lost_at, reason = 0, 0, None, ""
-    while True:
+    for number in count():
         kept = align(jobs)
         attempt = _Attempt(stall_s if len(jobs) > 1 else None)
         after_loss = None if lost_at is None else (lost_at, reason, kept)
-        _run_once(jobs, ledger, attempt, after_loss)
+        _run_once(_at_other_ports(jobs, number), ledger, attempt, after_loss)
         if attempt.lost is None:
             return
         losses = losses + 1 if ledger.count == known else 1
@@ -140,6 +144,14 @@ def supervise(jobs: tuple[Job, ...], stall_s: float = DEFAULT_STALL_S) -> None:
                 f"workers were lost {losses} times without a segment between: {attempt.lost}"
             )
         known, lost_at, reason = ledger.count, ledger.latest_at, attempt.lost
+
+
+def _at_other_ports(jobs: tuple[Job, ...], attempt: int) -> tuple[Job, ...]:
+    """The cluster of an attempt: what may be left of one before speaks to nobody of this one."""
+    shift = attempt % _CLUSTERS * len(jobs)
+    addresses = [peer.rpartition(":") for peer in jobs[0].peers]
+    peers = tuple(f"{host}:{int(port) + shift}" for host, _, port in addresses)
+    return tuple(job.model_copy(update={"peers": peers}) for job in jobs)
 
 
 def align(jobs: tuple[Job, ...]) -> int:

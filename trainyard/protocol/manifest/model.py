@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from trainyard.protocol.manifest.errors import MisfitError
 from trainyard.protocol.manifest.layers import AnyLayer, Effect
@@ -17,6 +17,15 @@ MOST_ACTIVATIONS = 100_000_000
 InputDtype: TypeAlias = Literal[
     "uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64"
 ]
+
+
+def _check_one(outputs: tuple[str, ...]) -> tuple[str, ...]:
+    if len(outputs) > 1:
+        raise ValueError(
+            f"{len(outputs)} outputs, where one is trained: "
+            "concatenate them, or make a model of each"
+        )
+    return outputs
 
 
 class Input(Strict):
@@ -36,7 +45,7 @@ class Model(Strict):
     layers: Annotated[
         tuple[AnyLayer, ...], Field(min_length=1, max_length=MOST_LAYERS, fail_fast=True)
     ]
-    outputs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=1)]
+    outputs: Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_check_one)]
 
     @cached_property
     def wiring(self) -> dict[str, tuple[str, ...]]:
@@ -57,8 +66,9 @@ class Model(Strict):
             try:
                 effects[layer.name] = layer.effect(*given)
             except ValueError as error:
+                path = error.path if isinstance(error, MisfitError) else ()
                 raise MisfitError(
-                    f"{layer.type} {layer.name!r} {error}", "layers", number
+                    f"{layer.type} {layer.name!r} {error}", "layers", number, *path
                 ) from error
         return effects
 
@@ -158,9 +168,10 @@ class Model(Strict):
             elif layer.passes_mask:
                 sequences = True
             else:
+                other = "use Activation of softmax, " if layer.type == "Softmax" else ""
                 raise MisfitError(
                     f"{layer.type} does not heed the padding of mask_zero; "
-                    "set mask_zero to false or put a recurrent layer before",
+                    f"{other}set mask_zero to false or put a recurrent layer before",
                     "layers",
                     number,
                 )

@@ -6,7 +6,7 @@ of the layer, so that the first weights are a function of the manifest.
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from trainyard.protocol.manifest.values import NonNegative, Number, Positive, Strict
 
@@ -153,6 +153,17 @@ Regularizer: TypeAlias = Annotated[L1 | L2 | L1L2, Field(discriminator="type")]
 _WeightAxis: TypeAlias = Annotated[int, Field(ge=0, le=3)]
 
 
+def _check_once(axes: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"an axis is named twice in {list(axes)[:5]}; name each one once")
+    return axes
+
+
+_WeightAxes: TypeAlias = (
+    _WeightAxis | Annotated[tuple[_WeightAxis, ...], AfterValidator(_check_once)]
+)
+
+
 class NonNeg(Strict):
     type: Literal["NonNeg"] = "NonNeg"
 
@@ -160,12 +171,12 @@ class NonNeg(Strict):
 class MaxNorm(Strict):
     type: Literal["MaxNorm"] = "MaxNorm"
     max_value: Positive = 2.0
-    axis: _WeightAxis | tuple[_WeightAxis, ...] = 0
+    axis: _WeightAxes = 0
 
 
 class UnitNorm(Strict):
     type: Literal["UnitNorm"] = "UnitNorm"
-    axis: _WeightAxis | tuple[_WeightAxis, ...] = 0
+    axis: _WeightAxes = 0
 
 
 Constraint: TypeAlias = Annotated[NonNeg | MaxNorm | UnitNorm, Field(discriminator="type")]

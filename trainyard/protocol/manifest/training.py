@@ -50,6 +50,11 @@ class Validation(Strict):
 
 
 class EarlyStopping(Strict):
+    """A run ends when it has waited for *more* than `patience` epochs without a gain.
+
+    Keras ends it at as many, so of its patience, above 0, one less says the same here.
+    """
+
     monitor: Annotated[str, Field(max_length=80)] = "val_loss"
     patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     min_delta: NonNegative = 0.0

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks
 from trainyard.protocol.manifest.layers.merging import position
 from trainyard.protocol.manifest.parts import (
     ZEROS,
@@ -59,9 +59,15 @@ class PReLU(_Activating):
             weights *= 1 if axis in shared else length
         return Effect(Tensor(given[0].shape), weights)
 
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        return {"alpha": (given[0].rank,)}
+
 
 class Softmax(_Activating):
+    """A mask would take features out of it, or not fit: it is made for scores of attention."""
+
     type: Literal["Softmax"] = "Softmax"
+    passes_mask: ClassVar = False
     axis: Annotated[int, Field(ge=-MOST_DIMENSIONS, le=MOST_DIMENSIONS)] = -1
 
     def _effect(self, *given: Tensor) -> Effect:

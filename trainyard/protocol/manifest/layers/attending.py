@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks
 from trainyard.protocol.manifest.parts import (
     GLOROT_UNIFORM,
     ZEROS,
@@ -56,6 +56,10 @@ class MultiHeadAttention(_Attending):
         scores = 2 * self.num_heads * steps * value.shape[0]
         projected = steps * (keys + values) + value.shape[0] * (keys + values)
         return Effect(Tensor((steps, output)), weights, scratch=scores + projected)
+
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        # Those of the heads, and that of the output.
+        return {"kernel": (3,), "bias": (2, 1) * self.use_bias}
 
 
 class Attention(_Attending):

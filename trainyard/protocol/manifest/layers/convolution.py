@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks
 from trainyard.protocol.manifest.layers.windows import Padding, convolved
 from trainyard.protocol.manifest.parts import (
     GLOROT_UNIFORM,
@@ -63,6 +63,9 @@ class _FullConvolution(_Convolution):
     def _weights(self, channels: int) -> int:
         return (self._kernel_area * channels + self.use_bias) * self.filters
 
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        return {"kernel": (given[0].rank + 1,), "bias": (1,) * self.use_bias}
+
 
 class Conv1D(_FullConvolution):
     type: Literal["Conv1D"] = "Conv1D"
@@ -106,6 +109,10 @@ class _ByDepth(_Convolution):
 
     def _depthwise_weights(self, channels: int) -> int:
         return self._kernel_area * channels * self.depth_multiplier
+
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        kernel = (given[0].rank + 1,)
+        return {"depthwise": kernel, "pointwise": kernel, "bias": (1,) * self.use_bias}
 
 
 class DepthwiseConv2D(_ByDepth):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks
 from trainyard.protocol.manifest.parts import (
     GLOROT_UNIFORM,
     ZEROS,
@@ -35,6 +35,9 @@ class Dense(Layer):
         weights = (features + self.use_bias) * self.units
         return Effect(Tensor((*outer, self.units)), weights)
 
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        return {"kernel": (2,), "bias": (1,) * self.use_bias}
+
 
 class Embedding(Layer):
     type: Literal["Embedding"] = "Embedding"
@@ -53,3 +56,6 @@ class Embedding(Layer):
             raise ValueError(f"takes integers, not {given[0]}")
         output = Tensor((*given[0].shape, self.output_dim))
         return Effect(output, self.input_dim * self.output_dim)
+
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        return {"embeddings": (2,)}

@@ -11,6 +11,7 @@ _Numbers: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=1, fail_fas
 _Variances: TypeAlias = Annotated[tuple[Positive, ...], Field(min_length=1, fail_fast=True)]
 _Factor: TypeAlias = Annotated[Number, Field(ge=-1, le=1)]
 _Range: TypeAlias = tuple[_Factor, _Factor]
+_Zoom: TypeAlias = Annotated[Number, Field(gt=-1, le=1)]
 _FillMode: TypeAlias = Literal["constant", "nearest", "reflect", "wrap"]
 _Interpolation: TypeAlias = Literal["nearest", "bilinear"]
 
@@ -91,9 +92,11 @@ class RandomRotation(_Moving):
 
 
 class RandomZoom(_Moving):
+    """By -1 nothing would be left of an image."""
+
     type: Literal["RandomZoom"] = "RandomZoom"
-    height_factor: _Factor | _Range
-    width_factor: _Factor | _Range | None = None
+    height_factor: _Zoom | tuple[_Zoom, _Zoom]
+    width_factor: _Zoom | tuple[_Zoom, _Zoom] | None = None
 
 
 class RandomContrast(_Varying):

@@ -1,8 +1,10 @@
 """Normalisation, dropout and noise."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from pydantic import Field
+
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks
 from trainyard.protocol.manifest.parts import ONES, ZEROS, Constraint, Initializer, Regularizer
 from trainyard.protocol.manifest.values import NonNegative, Positive, Share, Tensor
 
@@ -22,6 +24,10 @@ class _Normalizing(Layer):
 
     ranks: ClassVar = (1, 2, 3, 4)
     passes_mask: ClassVar = True
+
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        moving = {"moving_mean": (1,), "moving_variance": (1,)}
+        return {"beta": (1,) * self.center, "gamma": (1,) * self.scale, **moving}
 
 
 class BatchNormalization(_Normalizing):
@@ -68,4 +74,4 @@ class SpatialDropout2D(_Unchanged):
 
 class GaussianNoise(_Unchanged):
     type: Literal["GaussianNoise"] = "GaussianNoise"
-    stddev: NonNegative
+    stddev: Annotated[NonNegative, Field(le=1)]

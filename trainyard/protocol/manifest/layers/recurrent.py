@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from trainyard.protocol.manifest.layers.base import Effect, Layer
+from trainyard.protocol.manifest.errors import MisfitError
+from trainyard.protocol.manifest.layers.base import Effect, Layer, Ranks, check_parts
 from trainyard.protocol.manifest.parts import (
     GLOROT_UNIFORM,
     ORTHOGONAL,
@@ -47,6 +48,10 @@ class Recurrent(Strict):
     def biases(self) -> int:
         """Vectors of bias for each gate."""
         return int(self.use_bias)
+
+    def weight_ranks(self, *given: Tensor) -> Ranks:
+        bias = (2 if self.biases > 1 else 1,)
+        return {"kernel": (2,), "recurrent": (2,), "bias": bias * self.use_bias}
 
     def output(self, given: Tensor, units: int) -> Tensor:
         steps, _ = given.shape
@@ -125,6 +130,12 @@ class Bidirectional(Layer):
         if layer.go_backwards:
             raise ValueError("the layer inside must read forwards; its twin reads backwards")
         return layer
+
+    def _check_parts(self, given: tuple[Tensor, ...]) -> None:
+        try:
+            check_parts(self.layer, self.layer.weight_ranks())
+        except MisfitError as error:
+            raise MisfitError(str(error), "layer", *error.path) from error
 
     def _effect(self, *given: Tensor) -> Effect:
         units = self.layer.units * (2 if self.merge_mode == "concat" else 1)
