@@ -165,7 +165,8 @@ def replaced(market: Market, **place: Any) -> Market:
 def test_people_that_are_too_few_are_told_before_money_moves(world: World) -> None:
     before, (x, y) = world.nonce(), points(1)
 
-    with pytest.raises(OfferError, match=r"2 workers and 2 auditors are needed.*'audit:1'"):
+    reason = r"2 workers and 2 auditors are needed.*'audit:1'.*devnet down' and '.*up --agents 4'"
+    with pytest.raises(OfferError, match=reason):
         trainyard.fit(small_model(), x, y, market=world.market, workers=2)
 
     assert world.nonce() == before

@@ -52,8 +52,8 @@ def offer_in(market: Market, book: Book, manifest: Manifest, wish: Wish) -> Offe
         supply = best_supply(supplies.values())
     if supply is None:
         raise NoMarketError(
-            "no worker is registered on this market yet, so nobody could train: wait for one, or "
-            "on a devnet start some with 'trainyard devnet up --agents 4'"
+            "no worker is registered on this market yet, so nobody could train: wait for one; a "
+            f"devnet has some {_with_agents(4)}"
         )
     params = book.params[-1]
     windows = DEVNET_WINDOWS if market.place.is_devnet else WINDOWS
@@ -70,8 +70,13 @@ def _require_enough(terms: Terms, supply: Supply) -> None:
     raise OfferError(
         f"{missing}, so it would be trained and then paid back: ask for fewer workers or audits "
         f"(verify 'audit:{max(0, supply.workers - terms.slots)}'), or wait for more people; a "
-        f"devnet has more with 'trainyard devnet up --agents {terms.slots + terms.min_audits}'"
+        f"devnet has more {_with_agents(terms.slots + terms.min_audits)}"
     )
+
+
+def _with_agents(count: int) -> str:
+    """How to get so many agents on a devnet, which has to be down for that."""
+    return f"after 'trainyard devnet down' and 'trainyard devnet up --agents {count}'"
 
 
 def check_budget(terms: Terms, budget: int | None) -> None:
