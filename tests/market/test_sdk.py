@@ -401,7 +401,7 @@ def test_a_slice_without_a_result_is_named_and_refunded(
     market, (good, _) = world.market, predicted[1]
     document = json.loads(manifest_of(market, good).canonical) | {"environment": "11" * 32}
     offer = offer_for(market, Manifest.of(document), Wish(policy=Policy.AUDIT, audits=0))
-    lost = post(market, offer)
+    lost = post(market, offer).number
     before = market.client.account(market.account.address).credit
     market.send("cancel", market.calls.cancel(lost))
 

@@ -1,6 +1,7 @@
 """Tasks that are posted: listed, watched, cancelled, their results fetched and verified."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,18 +79,20 @@ def watch(site: Site, number: Number) -> None:
     from trainyard.sdk.showing import shown
 
     with site.open() as market:
-        following = Following(market, number, is_known=False)
-        try:
-            total = _steps(market, number)
-            with shown(f"task {number}", total or 1, 0 if site.output.as_json else 1) as show:
-                for sight in following.sights():
-                    for line in sight.sentences:
-                        show.say(line)
-                    for point in sight.points:
-                        show.steps(point.step, {"loss": point.values.get("loss", float("nan"))})
+        total = _steps(market, number)
+        with (
+            shown(f"task {number}", total or 1, 0 if site.output.as_json else 1) as show,
+            closing(Following(market, number, is_seen=False, say=show.warn)) as following,
+        ):
+            for sight in following.sights():
+                for line in sight.sentences:
+                    show.say(line)
+                for point in sight.points:
+                    # Of an epoch's end there are figures of validation alone.
+                    loss = {name: one for name, one in point.values.items() if name == "loss"}
+                    if loss:
+                        show.steps(point.step, loss)
             one = following.book.tasks[number]
-        finally:
-            following.close()
     document = _row(number, one)
     site.output.result(document, [_line(document)])
     if one.state is not TaskState.SETTLED:

@@ -20,6 +20,7 @@ from trainyard.protocol.offering import (
 )
 from trainyard.protocol.telling import amount
 from trainyard.sdk.errors import NoMarketError, TooDearError
+from trainyard.sdk.following import Known
 from trainyard.sdk.market import Market
 
 # Of the currency that fees are paid in, beside what is locked.
@@ -92,8 +93,16 @@ def check_total(escrow: int, budget: int | None) -> None:
         )
 
 
-def post(market: Market, offer: Offer) -> int:
-    """Lock the escrow and post the task; its number.
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A task's number, and what it is known by if the chain is reorganised."""
+
+    number: int
+    known: Known
+
+
+def post(market: Market, offer: Offer) -> Posted:
+    """Lock the escrow and post the task.
 
     What is credited to us in the market already is used first.
     """
@@ -102,7 +111,8 @@ def post(market: Market, offer: Offer) -> int:
     market.put(offer.manifest.canonical)
     transaction = market.send("post", market.calls.post(terms, value=value))
     try:
-        return _number_in(market, transaction)
+        known = Known(terms.manifest, market.account.address, transaction)
+        return Posted(_number_in(market, transaction), known)
     except Exception as error:
         error.add_note(
             f"the task is posted, by the transaction 0x{transaction.hex()}: 'trainyard tasks' "
