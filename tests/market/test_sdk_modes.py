@@ -24,6 +24,7 @@ from tests.market.sdk_world import (
     running_world,
     small_model,
 )
+from trainyard.devnet.options import Options
 from trainyard.engine.claims import open_claimed
 from trainyard.engine.state import State
 from trainyard.face import sandbox
@@ -35,7 +36,8 @@ from trainyard.sdk.results import manifest_of
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with running_world() as world:
+    """On the chain that a devnet has by itself, where all other modules have anvil."""
+    with running_world(Options().chain) as world:
         yield world
 
 
