@@ -101,6 +101,8 @@ class Scaling:
     training: Line
     audit: Line
     step_s: float
+    # How often each of the tasks was measured, at least.
+    repeats: int
 
     @classmethod
     def of(cls, rows: Sequence[Row], audits: int) -> "Scaling | None":
@@ -114,8 +116,10 @@ class Scaling:
         audit = Line.through(
             [(row.steps / row.segments, (row.checking_cpu_s or 0.0) / audits) for row in rows]
         )
-        longest = max(rows, key=lambda row: row.steps)
-        return cls(training, audit, longest.steps_s / longest.steps)
+        lengths = {row.steps: [one for one in rows if one.steps == row.steps] for row in rows}
+        longest = _middle(lengths[max(lengths)], lambda row: row.steps_s)
+        repeats = min(map(len, lengths.values()))
+        return cls(training, audit, longest.steps_s / longest.steps, repeats)
 
     def share(self, seconds: float, *, audits: int) -> float:
         """Of checking in training, for a task that trains so long, in as few segments as may be.
@@ -152,8 +156,8 @@ def figures(
         ),
         Figure(
             "fixed_cost_s",
-            "all else of trainyard.fit: content, chain, start, audits, settling, and "
-            f"{waited_s:g} s for challengers, s",
+            "all else of trainyard.fit: content but for records, which are there before, chain, "
+            f"start, audits, settling, and {waited_s:g} s for challengers, s",
             _over(rows, nets, (SINGLE,), lambda market: market.seconds - market.steps_s),
             15.0,
         ),
@@ -224,10 +228,12 @@ def _worst(values: Iterable[float]) -> float:
 
 def row_of(rows: Iterable[Row], net: str, way: str) -> Row | None:
     """That of the middle, where a way was gone more than once; None where it has failed."""
-    found = sorted(
-        (row for row in rows if (row.net, row.way) == (net, way)), key=lambda row: row.seconds
-    )
-    return found[len(found) // 2] if found else None
+    found = [row for row in rows if (row.net, row.way) == (net, way)]
+    return _middle(found, lambda row: row.seconds) if found else None
+
+
+def _middle(rows: Sequence[Row], key: Callable[[Row], float]) -> Row:
+    return sorted(rows, key=key)[len(rows) // 2]
 
 
 def _share(row: Row) -> float:

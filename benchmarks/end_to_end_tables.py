@@ -23,6 +23,10 @@ _HEADINGS = (
 _NOTES = (
     "checking is CPU beside that of training",
     "goals are low and trainings short, so times to a goal are mostly those of starting",
+    "everybody has the records before the call, in the stores of the market too, so moving them is "
+    "in no time, no bytes and no fixed cost",
+    "what workers of sync and rounds send each other is the size of payloads by their journals, "
+    "not measured on the wire",
     "rounds send int8, and Flower float32",
     "Replicate is of mode single alone: the market refuses it for workers who train together",
     "agents and terms are those of any devnet, where blocks are trusted early and challengers are "
@@ -79,7 +83,9 @@ def lines_of(scalings: Mapping[str, Scaling | None]) -> str:
 
 def _words(net: str, scaling: Scaling) -> str:
     training, audit = scaling.training, scaling.audit
+    # Through single runs a line takes up all their noise.
+    noise = ", of one run of each length: noisy" if scaling.repeats == 1 else ""
     return (
         f"{net}: training {training.fixed:.1f} + {training.each:.4f} CPU-s a step, "
-        f"an audit {audit.fixed:.1f} + {audit.each:.4f} a step of its segment"
+        f"an audit {audit.fixed:.1f} + {audit.each:.4f} a step of its segment{noise}"
     )

@@ -31,6 +31,13 @@ class Figure:
     def met(self) -> bool:
         return self.value >= self.goal if self.at_least else self.value <= self.goal
 
+    @property
+    def missed_by(self) -> str:
+        """By how much, in words; nothing where no number was found, or none is asked for."""
+        if self.met or not math.isfinite(self.value - self.goal):
+            return ""
+        return f" by {abs(self.value - self.goal):.3g}"
+
 
 def report(
     title: str, figures: Iterable[Figure], caption: str, more: Mapping[str, Any] | None = None
@@ -42,14 +49,14 @@ def report(
         table.add_column(heading, justify="left" if not heading else "right")
     for figure in figures:
         bound = f"{'≥' if figure.at_least else '≤'} {figure.goal:.3g}"
-        word = "met" if figure.met else "MISSED"
+        word = "met" if figure.met else f"MISSED{figure.missed_by}"
         if figure.met and math.isinf(figure.goal):
             bound = word = ""
         value = f"{figure.value:.3g}" if math.isfinite(figure.value) else "none"
         table.add_row(figure.what, value, bound, word)
     Console(width=None if sys.stdout.isatty() else 100).print(table)
     print(json.dumps({one.name: _number(one.value) for one in figures} | dict(more or {})))
-    return code_of(one.name for one in missed(figures))
+    return code_of(f"{one.name}{one.missed_by}" for one in missed(figures))
 
 
 def missed(figures: Sequence[Figure]) -> list[Figure]:

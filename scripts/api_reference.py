@@ -16,14 +16,15 @@ from inspect import cleandoc
 from pathlib import Path
 
 import trainyard
+import trainyard.spark
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 _HEADER = """\
 # API reference
 
-All that `import trainyard` offers, by its own docstrings: written by `make docs`, and a test
-compares both. The [SDK](sdk.md) tells what belongs together, the [tutorial](tutorial.md) where to
-begin, and the [how-to pages](howto) how to get one thing done.
+All that `import trainyard` and `import trainyard.spark` offer, by their own docstrings: written by
+`make docs`, and a test compares both. The [SDK](sdk.md) tells what belongs together, the
+[tutorial](tutorial.md) where to begin, and the [how-to pages](howto) how to get one thing done.
 """
 # What the public functions give and take, by the place where it is defined.
 _BESIDE = (
@@ -39,7 +40,7 @@ _MORE = {
     "Unpack[PredictWishes]": _BESIDE[1],
     "Any": _BESIDE[-1],
 }
-_ERRORS = ("trainyard.protocol.errors", "trainyard.sdk.errors")
+_ERRORS = ("trainyard.protocol.errors", "trainyard.sdk.errors", "trainyard.spark.errors")
 _LONGEST = 96
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -118,6 +119,7 @@ def text() -> str:
         is_class = isinstance(node, ast.ClassDef)
         full = f"trainyard.{name}" if name in public and is_class else f"{place}.{name}"
         parts += _class(source_of(place), node, full) if is_class else _function(node, full)
+    parts += _spark_section()
     parts += _error_section()
     return "\n".join(parts)
 
@@ -257,6 +259,22 @@ def _flat(said: str) -> str:
 
 def _classes(place: str) -> list[str]:
     return [one.name for one in source_of(place).tree.body if isinstance(one, ast.ClassDef)]
+
+
+def _spark_section() -> Iterator[str]:
+    yield "## Spark\n"
+    for name, place in sorted(trainyard.spark._PLACES.items()):
+        full, source = f"trainyard.spark.{name}", source_of(f"trainyard.spark.{place}")
+        node = source.named(name)
+        if not isinstance(node, ast.ClassDef):
+            yield from _function(node, full)
+            continue
+        yield from _class(source, node, full)
+        for member in node.body:
+            if isinstance(member, _Function) and member.name == "__init__":
+                made = deepcopy(member)
+                made.name, made.returns = name, None
+                yield from _member(made)
 
 
 def _error_section() -> Iterator[str]:

@@ -23,7 +23,9 @@ _PATIENCE_S = 60.0
 _LINES, _BATCH = 2_100, 100
 
 
-def test_all_lines_of_a_task_that_is_over_are_printed(yard: Yard, tmp_path: Path) -> None:
+def test_lines_are_printed_as_they_come_and_all_of_them_when_it_is_over(
+    yard: Yard, tmp_path: Path
+) -> None:
     worker: LocalAccount = Account.create()
     live = yard.live
     yard.anvil.request("anvil_setBalance", worker.address, hex(100 * _ETHER))
@@ -34,31 +36,50 @@ def test_all_lines_of_a_task_that_is_over_are_printed(yard: Yard, tmp_path: Path
     live.call("join", task, bytes([1]) * 32, [], by=worker.address)
     with dapp_for(settings_for(yard, tmp_path)) as client:
         caught_up(client, yard)
-        for first in range(0, _LINES, _BATCH):
+
+        def feed(first: int) -> None:
             body = _batch(yard, worker, task, first)
             signed = worker.sign_message(encode_defunct(text=feed_text(body)))
             signature = {HEADER: f"0x{bytes(signed.signature).hex()}"}
             answer = client.post(f"/tasks/{task}/feed", content=body, headers=signature)
             assert answer.status_code == 200, answer.text
-        yard.anvil.next_block_at(live._read("task", task).deadline)
-        live.call("expire", task, by=worker.address)
-        caught_up(client, yard)
 
         page = str(client.base_url).rstrip("/").removesuffix("/api/v1")
         place = ("--on", yard.url, "--market", yard.market, "--start-block", str(yard.start))
-        for follow in ((), ("-f",)):
-            done = subprocess.run(
-                [*COMMAND, "logs", str(task), *follow, "--json", *place, "--page", page],
-                env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_PATIENCE_S,
-                preexec_fn=dying_with_parent(),
-            )
-            assert done.returncode == 0, done.stderr
-            said = [json.loads(line)["text"] for line in done.stdout.splitlines()]
-            assert said == [f"line {number}" for number in range(_LINES)]
+        command = [*COMMAND, "logs", str(task), "--json", *place, "--page", page]
+        *others, last = range(0, _LINES, _BATCH)
+        for first in others:
+            feed(first)
+        with _started([*command, "-f"], tmp_path) as following:
+            assert following.stdout is not None
+            said = [following.stdout.readline() for _ in range(last)]
+            # It has come to the end of what there is, and goes on with what comes.
+            feed(last)
+            said += [following.stdout.readline() for _ in range(_BATCH)]
+            assert following.poll() is None
+            yard.anvil.next_block_at(live._read("task", task).deadline)
+            live.call("expire", task, by=worker.address)
+            rest, complaint = following.communicate(timeout=_PATIENCE_S)
+        assert (following.returncode, rest) == (0, ""), complaint
+        caught_up(client, yard)
+        with _started(command, tmp_path) as done:
+            out, complaint = done.communicate(timeout=_PATIENCE_S)
+        assert done.returncode == 0, complaint
+        for lines in (said, out.splitlines()):
+            texts = [json.loads(line)["text"] for line in lines]
+            assert texts == [f"line {number}" for number in range(_LINES)]
+
+
+def _started(command: list[str], folder: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        command,
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder / "config")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=dying_with_parent(),
+    )
 
 
 def _batch(yard: Yard, worker: LocalAccount, task: int, first: int) -> bytes:

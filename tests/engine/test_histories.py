@@ -47,6 +47,8 @@ class Said:
     def say(self, line: str) -> None:
         self.lines.append(line)
 
+    warn = say
+
     def steps(self, done: int, logs: dict[str, float]) -> None: ...
 
 

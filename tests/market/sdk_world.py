@@ -22,7 +22,7 @@ from tests.market.command import COMMAND
 from tests.market.leftovers import leaving_nothing
 from trainyard.content.lifeline import dying_with_parent
 from trainyard.devnet.devnet import Devnet
-from trainyard.devnet.options import Options
+from trainyard.devnet.options import ChainTool, Options
 from trainyard.devnet.place import default_folder
 from trainyard.face import sandbox
 from trainyard.sdk.connecting import market_of
@@ -82,13 +82,13 @@ class World:
 
 
 @contextmanager
-def running_world() -> Iterator[World]:
+def running_world(chain: ChainTool = "anvil") -> Iterator[World]:
     with ExitStack() as parts:
         folder = Path(parts.enter_context(TemporaryDirectory(prefix="trainyard-sdk-")))
         patch = parts.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         parts.enter_context(leaving_nothing(folder))
-        options = Options(chain="anvil", agents=AGENTS, dapp=True)
+        options = Options(chain=chain, agents=AGENTS, dapp=True)
         # Where it is found by who says nothing of a folder.
         net = parts.enter_context(Devnet(default_folder(), options))
         market = parts.enter_context(market_of(net, sandbox))

@@ -23,11 +23,13 @@ from trainyard.chain.errors import EndpointError
 from trainyard.chain.keystore import address_in
 from trainyard.content.names import ContentPath
 from trainyard.content.settings import ContentSettings, open_content
+from trainyard.devnet.agents import Agent, wait_for_agents
+from trainyard.devnet.chain import OwnChain
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.errors import AlreadyRunningError, DevnetError, NotRunningError
 from trainyard.devnet.options import DEVNET_PARAMS, ChainTool, Options
 from trainyard.devnet.place import Place
-from trainyard.devnet.process import birth_of
+from trainyard.devnet.process import Child, birth_of
 from trainyard.devnet.record import Running
 from trainyard.devnet.tools import find_tool
 
@@ -119,6 +121,21 @@ class TestLibrary:
         with Devnet(options=small(tool, block_time_s=1)) as devnet:
             height = devnet.chain.head().ref.number
             wait_until(lambda: devnet.chain.head().ref.number > height + 1)
+
+    def test_agent_that_ended_is_not_waited_for(self, tmp_path: Path) -> None:
+        child = Child("worker-1", ["false"], tmp_path / "worker-1.log")
+        agent = Agent("worker-1", tmp_path, tmp_path / "password", child)
+        said: list[str] = []
+        with Devnet(options=small("anvil")) as devnet:
+            assert wait_for_agents(devnet, [agent], said.append) == [agent]
+            chain = devnet.chain
+            assert isinstance(chain, OwnChain)
+            os.kill(chain.child.pid, signal.SIGKILL)
+            chain.child.ended.wait()
+            with pytest.raises(DevnetError, match="anvil ended with code -9"):
+                wait_for_agents(devnet, [agent], said.append)
+
+        assert said[0] == "waiting until worker-1 can be found on the market"
 
     def test_content_added_here_is_served_by_the_gateway(self, tmp_path: Path) -> None:
         (tmp_path / "hello").write_text("hello")
@@ -353,17 +370,19 @@ class TestCommand:
         second = trainyard.document("devnet", "up", *at, *QUICK)
         assert second["accounts"]["owner"] != first["accounts"]["owner"]
 
-    def test_agents_have_homes_and_their_end_is_told(
+    def test_agents_are_on_the_market_have_homes_and_their_end_is_told(
         self, trainyard: Trainyard, folder: Path
     ) -> None:
         up = trainyard.document("devnet", "up", "--folder", folder, *QUICK, "--agents", "1")
+        # At once: who posts a task right after it finds somebody.
+        found = client_of(Devnet.load(folder)).worker(up["accounts"]["worker-1"])
+        assert found.pool_index == 1
         home = folder / "agents" / "worker-1"
         assert up["accounts"]["worker-1"] == address_in(home / "keystore.json")
         assert up["market"] in (home / "config.toml").read_text()
         assert "worker-1" in up["processes"]
 
-        if up["processes"]["worker-1"]["alive"]:
-            os.kill(up["processes"]["worker-1"]["pid"], signal.SIGKILL)
+        os.kill(up["processes"]["worker-1"]["pid"], signal.SIGKILL)
         wait_until(lambda: "worker-1 ended" in (folder / "devnet.log").read_text())
         status = trainyard.document("devnet", "status", "--folder", folder)
         assert status["running"]

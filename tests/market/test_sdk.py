@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -315,9 +316,17 @@ def test_a_quote_says_price_and_trust_and_pays_nothing(world: World) -> None:
     before, (x, y) = world.nonce(), points(1)
 
     found = trainyard.quote(
-        small_model(), x, y, market=world.market, epochs=EPOCHS, batch_size=BATCH, rehearse=False
+        small_model(),
+        x,
+        y,
+        market=world.market,
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        deadline=timedelta(minutes=7),
+        rehearse=False,
     )
 
+    assert found.terms.train_for == 420
     assert (found.at_most_wei, found.likely_wei) == (12 * 10**16, 12 * 10**16)
     assert found.detection_of_half is not None
     assert 0.5 < found.detection_of_half < 1
@@ -401,7 +410,7 @@ def test_a_slice_without_a_result_is_named_and_refunded(
     market, (good, _) = world.market, predicted[1]
     document = json.loads(manifest_of(market, good).canonical) | {"environment": "11" * 32}
     offer = offer_for(market, Manifest.of(document), Wish(policy=Policy.AUDIT, audits=0))
-    lost = post(market, offer)
+    lost = post(market, offer).number
     before = market.client.account(market.account.address).credit
     market.send("cancel", market.calls.cancel(lost))
 
@@ -495,9 +504,11 @@ def test_a_task_that_nobody_takes_is_posted_watched_and_taken_back(
     assert world.command("post", manifest)[0] == 2
     code, refused = world.command("post", manifest, "--budget", "0.2 ETH")
     assert (code, refused["error"]) == (1, "0 auditors can be found, and the task needs 2")
-    code, posted = world.command("post", manifest, "--budget", "0.2 ETH", "--verify", "audit:0")
+    wishes = ("--budget", "0.2 ETH", "--verify", "audit:0", "--deadline", 420)
+    code, posted = world.command("post", manifest, *wishes)
     assert code == 0, posted
     number = posted["task"]
+    assert world.market.read().book.tasks[number].terms.train_for == 420
     _, listed = world.command("tasks", "--running")
     assert [one["task"] for one in listed["tasks"]] == [number]
     with pytest.raises(TimeoutError) as late:

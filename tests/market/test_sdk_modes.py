@@ -24,6 +24,7 @@ from tests.market.sdk_world import (
     running_world,
     small_model,
 )
+from trainyard.devnet.options import Options
 from trainyard.engine.claims import open_claimed
 from trainyard.engine.state import State
 from trainyard.face import sandbox
@@ -35,7 +36,8 @@ from trainyard.sdk.results import manifest_of
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with running_world() as world:
+    """On the chain that a devnet has by itself, where all other modules have anvil."""
+    with running_world(Options().chain) as world:
         yield world
 
 
@@ -165,7 +167,8 @@ def replaced(market: Market, **place: Any) -> Market:
 def test_people_that_are_too_few_are_told_before_money_moves(world: World) -> None:
     before, (x, y) = world.nonce(), points(1)
 
-    with pytest.raises(OfferError, match=r"2 workers and 2 auditors are needed.*'audit:1'"):
+    reason = r"2 workers and 2 auditors are needed.*'audit:1'.*devnet down' and '.*up --agents 4'"
+    with pytest.raises(OfferError, match=reason):
         trainyard.fit(small_model(), x, y, market=world.market, workers=2)
 
     assert world.nonce() == before

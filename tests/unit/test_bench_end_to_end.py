@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 import tests.quiet_web3  # noqa: F401
-from benchmarks.end_to_end import Bench, Measured, checking
+from benchmarks.end_to_end import Bench, Measured, averaged, checking
 from benchmarks.end_to_end_accounts import Account, Accounts, Process, adopting, work_in
 from benchmarks.end_to_end_counting import counted
 from benchmarks.end_to_end_figures import (
@@ -46,7 +46,7 @@ from benchmarks.end_to_end_market import Traded, agreed, moments
 from benchmarks.end_to_end_models import Trial
 from benchmarks.end_to_end_nets import QUICK
 from benchmarks.end_to_end_relays import relayed
-from benchmarks.end_to_end_tables import show
+from benchmarks.end_to_end_tables import lines_of, show
 from benchmarks.reporting import MISSED, Figure, report
 from tests.engine.nets import manifest_of
 from trainyard.engine.journal import Journal
@@ -201,6 +201,33 @@ def test_of_a_way_that_was_gone_thrice_the_middle_counts() -> None:
     assert row_of(rows, "net", FIT) == rows[2]
 
 
+def test_of_tasks_that_were_measured_thrice_the_middle_says_how_long_a_step_takes() -> None:
+    rows = [row for row in _rows() if row.way in (SINGLE, COARSE)]
+    more = [replace(row, steps_s=row.steps_s + 90) for row in rows]
+    thrice = [*more, *rows, *(replace(row, steps_s=row.steps_s - 30) for row in rows)]
+
+    once, found = Scaling.of(rows, 2), Scaling.of(thrice, 2)
+
+    assert once is not None
+    assert found is not None
+    assert found.step_s == once.step_s == pytest.approx(0.102)
+    assert (once.repeats, found.repeats) == (1, 3)
+    assert lines_of({"net": once}).endswith("of one run of each length: noisy")
+    assert "noisy" not in lines_of({"net": found})
+
+
+def test_of_keras_that_was_measured_twice_all_is_the_mean() -> None:
+    one = replace(_ROW, energy_j=10.0)
+    other = replace(one, seconds=120.0, cpu_s=220.0, reached_s=80.0, energy_j=30.0)
+    slow = replace(one, net="slow", reached_s=None)
+    market = replace(_ROW, way=SINGLE)
+
+    found = averaged([one, market, market, other, slow, replace(slow, reached_s=80.0)])
+
+    mean = replace(one, seconds=110.0, cpu_s=210.0, reached_s=70.0, energy_j=20.0)
+    assert found == [mean, market, market, slow]
+
+
 def test_shares_without_a_goal_are_told_too() -> None:
     found = beside(_rows())
 
@@ -279,6 +306,7 @@ def test_what_is_measured_is_told_at_once_and_outlives_what_fails_later(
     show([_ROW], bench.failures, "none", quick=True)
     table = capsys.readouterr().out
     assert "FAILED" in table
+    assert "payloads by their journals" in " ".join(table.split())
     assert "int8" in table
 
 
@@ -349,13 +377,16 @@ def test_the_last_line_is_json_also_of_what_is_no_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code = report(
-        "t", [Figure("a", "a", math.nan, 1.0), Figure("b", "b", 2.0, 3.0)], "c", {"d": [1]}
+        "t",
+        [Figure("a", "a", math.nan, 1.0), Figure("b", "b", 2.0, 3.0), Figure("e", "e", 2.5, 1.0)],
+        "c",
+        {"d": [1]},
     )
 
     said, complaint = capsys.readouterr()
-    assert (code, complaint) == (MISSED, "MISSED: a\n")
-    assert json.loads(said.splitlines()[-1]) == {"a": None, "b": 2.0, "d": [1]}
-    assert "MISSED" in said
+    assert (code, complaint) == (MISSED, "MISSED: a, e by 1.5\n")
+    assert json.loads(said.splitlines()[-1]) == {"a": None, "b": 2.0, "e": 2.5, "d": [1]}
+    assert "MISSED by 1.5" in said
 
 
 @pytest.mark.parametrize(

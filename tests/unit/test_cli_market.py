@@ -190,11 +190,16 @@ def test_answers_that_could_not_be_kept_are_never_paid_for(home: Path) -> None:
 
 
 def test_other_slips_are_told_with_what_to_do(home: Path) -> None:
+    nobody = "http://127.0.0.1:1"
     for wrong, why in (
         (("tasks", "--on", "nowhere"), "there is no profile 'nowhere'"),
         (("explain", 7, "--on", "nowhere"), "there is no profile 'nowhere'"),
         (("explain", 7, "--on", "a", "--folder", home), "name different markets"),
+        (("explain", 7, "--on", "a", "--market", f"0x{'ab' * 20}"), "name different markets"),
+        (("explain", 7, "--on", nobody, "--market", f"0x{'ab' * 20}"), "cannot be reached"),
+        (("explain", 7, "--on", nobody), "Give market='0x…'"),
         (("watch", 7, "--on", "http://127.0.0.1:1"), "Give market='0x…'"),
+        (("tasks", "--on", "http://127.0.0.1:1", "--market", "0x12"), "market: '0x12' will not do"),
         (("verify", home / "none.json"), "No such file"),
         (("account", "import", home / "none.hex"), "No such file"),
         (("config", "remove", "nowhere"), "there is no profile 'nowhere'"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from trainyard.protocol.commitments import Claim
 from trainyard.protocol.ledger.book import Seat, Slot, Task
-from trainyard.protocol.market import Policy, Terms
+from trainyard.protocol.market import Policy, SeatState, Terms
 from trainyard.sdk.concluding import conclusion, copies_of, how_checked, score_of
 
 ETHER = 10**18
@@ -43,6 +43,10 @@ def test_audits_that_agree_are_counted() -> None:
     ]
 
     assert how_checked(found) == "1 of 2 audits agree"
+    # Who was drawn and never answered agrees with nobody.
+    found.own_panel.seats.append(Seat(WHO, 9, SeatState.CLOSED))
+    assert how_checked(found) == "1 of 3 audits agree"
+    found.own_panel.seats.pop()
     assert conclusion(5, found, "bafy") == (
         "task 5 is settled: 1 of 2 audits agree, 1 ETH were locked; the result is bafy"
     )

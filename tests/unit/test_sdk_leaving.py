@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 
 import tests.quiet_web3  # noqa: F401
+from trainyard.protocol.ledger.book import Book
 from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk import predicting
 from trainyard.sdk.errors import DetachedError
-from trainyard.sdk.following import LEAVING, Leaving
+from trainyard.sdk.following import LEAVING, Known, Leaving
 from trainyard.sdk.market import Market
-from trainyard.sdk.posting import Offer
+from trainyard.sdk.posting import Offer, Posted
 from trainyard.sdk.predicting import Asked, Part, run
 from trainyard.sdk.slicing import slices_of
+from trainyard.sdk.waiting import Waited
 
 MARKET = cast(Market, None)
 PARTS = [Part(cut, cast(Offer, None)) for cut in slices_of(4, batch=1, workers=4)]
 ASKED = Asked(Wish(), workers=4, batch=1, attempts=1, threads=1, length=None, budget=None)
+
+KNOWN = Known(b"m" * 32, f"0x{'11' * 20}")
 
 
 class Play:
@@ -29,7 +33,9 @@ class Play:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []
         self.happens: dict[str, BaseException | threading.Event] = {}
-        patch.setattr(predicting, "post", lambda *_: self._call("post"))
+        # By how much a reorganisation moves all numbers on.
+        self.later = 0
+        patch.setattr(predicting, "post", lambda *_: Posted(self._call("post"), KNOWN))
         patch.setattr(predicting, "wait_for", self._wait_for)
         patch.setattr(predicting, "_collected", self._collected)
 
@@ -43,10 +49,11 @@ class Play:
                 raise error
         return number
 
-    def _wait_for(self, *_: Any) -> Any:
+    def _wait_for(self, _: Any, known: Any, *__: Any) -> Waited:
         self._call("wait")
         settled = SimpleNamespace(state=TaskState.SETTLED)
-        return SimpleNamespace(tasks=dict.fromkeys(range(1, 9), settled))
+        book = SimpleNamespace(tasks=dict.fromkeys(range(1, 19), settled))
+        return Waited(cast(Book, book), {one: one + self.later for one in known})
 
     def _collected(self, *_: Any) -> Any:
         return np.array([self._call("collect")])
@@ -61,6 +68,12 @@ def test_slices_come_back_in_their_order(play: Play) -> None:
     found = run(MARKET, PARTS, ASKED, 0)
 
     assert (found.tasks, found.rows.tolist()) == ((1, 2, 3, 4), [1, 2, 3, 4])
+
+
+def test_slices_are_collected_by_the_numbers_that_a_reorg_gave_them(play: Play) -> None:
+    play.later = 10
+
+    assert run(MARKET, PARTS, ASKED, 0).tasks == (11, 12, 13, 14)
 
 
 def test_who_leaves_when_all_is_collected_knows_the_tasks(play: Play) -> None:

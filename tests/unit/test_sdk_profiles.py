@@ -1,6 +1,7 @@
 """Markets by name, and what is asked of who names one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eth_account import Account
@@ -75,6 +76,31 @@ def test_an_unknown_profile_is_refused_with_those_that_there_are() -> None:
 def test_an_endpoint_needs_the_market_on_it() -> None:
     with pytest.raises(NoMarketError, match="which market"):
         connect("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"market": "0x12"}, "^market: '0x12' will not do .*; give the market's address"),
+        ({"start_block": -1}, "^start_block: -1 will not do .*; give the block of the market's"),
+        ({"chain_id": 0}, "^chain_id: 0 will not do"),
+        ({"gateways": [7]}, "^gateways: 7 will not do"),
+    ],
+)
+def test_what_is_wrong_of_a_market_is_named_with_what_to_give(
+    given: dict[str, Any], why: str
+) -> None:
+    usual: dict[str, Any] = {"market": MARKET, "chain_id": 5}
+
+    with pytest.raises(NoMarketError, match=why):
+        connect("http://127.0.0.1:1", **usual | given)
+
+
+def test_a_variable_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_TIMEOUT_S", "soon")
+
+    with pytest.raises(NoMarketError, match=r"TRAINYARD_TIMEOUT_S: .*valid number.*environment"):
+        connect("http://127.0.0.1:1", market=MARKET, chain_id=5)
 
 
 def test_a_profile_is_not_mixed_with_an_address() -> None:

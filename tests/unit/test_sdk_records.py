@@ -66,6 +66,26 @@ def test_weights_are_a_feature_of_their_own(content: Content) -> None:
     assert records.source()["weight"] == "weight"
 
 
+RAGGED = [[1.0, 2.0, 3.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((RAGGED, [0, 1]), "x"),
+        (({"point": RAGGED}, [0, 1]), "x"),
+        ((np.zeros((2, 3)), RAGGED), "y"),
+        ((np.zeros((2, 3)), [0, 1], [1.0, "much"]), "sample_weight"),
+        (([([[1.0], [2.0, 3.0]], [0, 1])],), "x"),
+    ],
+)
+def test_lists_that_make_no_array_are_refused_by_name(
+    content: Content, given: tuple[Any, ...], name: str
+) -> None:
+    with pytest.raises(RefusedError, match=rf"^{name}: no array can be made of it .*one shape"):
+        records_of(content, [POINT], *given)
+
+
 class Batches:
     """A sequence of batches with a length, as Keras has them."""
 

@@ -84,6 +84,12 @@ def read_key(text: str) -> bytes:
     return key
 
 
+def has_password(file: Path | None) -> bool:
+    """Whether `find_password` would ask nobody."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return file is not None or (folder is not None and (Path(folder) / CREDENTIAL).exists())
+
+
 def find_password(file: Path | None, *, prompt: str = "Password of the key: ") -> str:
     """The password from the file named, else from systemd, else from whoever sits there."""
     if file is not None:

@@ -65,7 +65,9 @@ def up(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Start it, and come back when it is there. It goes on when the terminal is closed.
+    """Start it, and come back when it is there, with its agents on the market.
+
+    It goes on when the terminal is closed.
 
     What is not said is as it was the last time in this folder. The chain goes on where it ended.
 
@@ -84,7 +86,8 @@ def up(
         }
         options = _options(place, {name: v for name, v in given.items() if v is not None})
         output.note("starting, which takes some seconds")
-        bring_up(place, options)
+        for name, log in bring_up(place, options, output.note).items():
+            output.tell(f"{name} is not on the market yet: {log} tells what it does")
         _show(output, status_of(place), place)
 
 

@@ -33,8 +33,8 @@ def explain(
     on: Annotated[
         str | None,
         typer.Option(
-            help="A profile of 'trainyard config', or 'devnet'; else the default profile, else the "
-            "devnet of this machine."
+            help="A profile of 'trainyard config', 'devnet', or the address of an RPC endpoint; "
+            "else the default profile, else the devnet of this machine."
         ),
     ] = None,
     endpoint: Annotated[
@@ -60,20 +60,32 @@ def explain(
 ) -> None:
     """Say what happened in a task, who must move next and by when, and what each can claim.
 
-    A market that has no profile is named by --endpoint, --market, --chain-id and --start-block, or
-    is that of an agent's settings in --home.
+    A market that has no profile is named by an endpoint's address, as --on, with --market and
+    --start-block; by several of them, as --endpoint, with --chain-id too; or it is that of an
+    agent's settings in --home.
 
     Examples: 'trainyard explain 7', 'trainyard explain 7 --on sepolia --json'.
     """
     with telling_failures(as_json):
         given = (endpoint, market, chain_id, start_block)
-        is_given = any(one is not None for one in given)
+        # With an address the rest of it belongs to that, as with all commands about a market.
+        is_at = on is not None and on.startswith(("http://", "https://")) and endpoint is None
+        is_given = not is_at and any(one is not None for one in given)
         if sum((on is not None, is_given, home is not None, folder is not None)) > 1:
             raise WrongUseError("--on, --endpoint, --home and --folder name different markets")
         if is_given:
             place = _given(endpoint, market, chain_id, start_block, gateway or [])
+        elif home is not None:
+            place = _of_agent(home)
         else:
-            place = _of_agent(home) if home is not None else _of_profile(on, folder)
+            more = {
+                "market": market,
+                "chain_id": chain_id,
+                "start_block": start_block,
+                "gateways": gateway,
+            }
+            found = {name: one for name, one in more.items() if one is not None}
+            place = _of_site(on, folder, found if is_at else {})
         document = _explained(place, task)
         Output(as_json).result(document, _lines(document))
 
@@ -95,8 +107,8 @@ def _given(
     return _Market(endpoint, chain_id, market, start_block, content)
 
 
-def _of_profile(on: str | None, folder: Path | None) -> _Market:
-    with Site(Output(False), on, folder, {}).open() as market:
+def _of_site(on: str | None, folder: Path | None, given: dict[str, Any]) -> _Market:
+    with Site(Output(False), on, folder, given).open() as market:
         place = market.place
     return _Market(
         list(place.endpoints), place.chain_id, place.market, place.start_block, place.content

@@ -208,7 +208,7 @@ def post(
             if site.output.as_json:
                 raise WrongUseError(f"up to {cost} would be locked: say --yes, or give a --budget")
             typer.confirm(f"Lock up to {cost} for this task?", abort=True, err=True)
-        number = posted(market, offer)
+        number = posted(market, offer).number
     document = {
         "task": number,
         "escrow_wei": str(offer.terms.escrow),

@@ -1,6 +1,8 @@
 """Tasks that are posted: listed, watched, cancelled, their results fetched and verified."""
 
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +13,9 @@ from trainyard.cli.market import Site, at_market
 
 if TYPE_CHECKING:
     from trainyard.protocol.ledger.book import Task
+    from trainyard.sdk.epochs import Point
     from trainyard.sdk.market import Market
+    from trainyard.sdk.showing import Show
 
 _LOOK_S = 0.5
 Number = Annotated[int, typer.Argument(help="The task's number.", min=1, metavar="TASK")]
@@ -78,18 +82,16 @@ def watch(site: Site, number: Number) -> None:
     from trainyard.sdk.showing import shown
 
     with site.open() as market:
-        following = Following(market, number, is_known=False)
-        try:
-            total = _steps(market, number)
-            with shown(f"task {number}", total or 1, 0 if site.output.as_json else 1) as show:
-                for sight in following.sights():
-                    for line in sight.sentences:
-                        show.say(line)
-                    for point in sight.points:
-                        show.steps(point.step, {"loss": point.values.get("loss", float("nan"))})
+        total = _steps(market, number)
+        with (
+            shown(f"task {number}", total or 1, 0 if site.output.as_json else 1) as show,
+            closing(Following(market, number, is_seen=False, say=show.warn)) as following,
+        ):
+            for sight in following.sights():
+                for line in sight.sentences:
+                    show.say(line)
+                show_points(show, sight.points)
             one = following.book.tasks[number]
-        finally:
-            following.close()
     document = _row(number, one)
     site.output.result(document, [_line(document)])
     if one.state is not TaskState.SETTLED:
@@ -256,6 +258,13 @@ def verify(
     if not is_right:
         is_open = all(one.is_right or not one.is_proven for one in checks)
         raise typer.Exit(ExitCode.UNPROVEN if is_open else ExitCode.CORRUPT)
+
+
+def show_points(show: "Show", points: Iterable["Point"]) -> None:
+    """The loss with its step; of an epoch's end there are figures of validation alone."""
+    for point in points:
+        if "loss" in point.values:
+            show.steps(point.step, {"loss": point.values["loss"]})
 
 
 def _mark(is_right: bool) -> str:

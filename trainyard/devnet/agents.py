@@ -5,16 +5,22 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainyard.chain.client import MarketClient
+from trainyard.chain.endpoints import Endpoints
+from trainyard.chain.errors import EndpointError, NoEndpointError
 from trainyard.devnet.errors import DevnetError
 from trainyard.devnet.files import write_whole
 from trainyard.devnet.options import DEVNET_PARAMS
 from trainyard.devnet.process import Child
+from trainyard.protocol.ledger.book import ZERO_WORD
 
 if TYPE_CHECKING:
     from trainyard.devnet.devnet import Devnet
@@ -25,6 +31,9 @@ _INIT_S = 120.0
 _QUICK = {"chain.poll_s": 0.25, "chain.margin_s": 3.0, "chain.confirmations": 2}
 # Trains, and is drawn as auditor and referee, for two seats at once.
 _ALL_ROUND = {"policy.bond": 2 * DEVNET_PARAMS.seat_bond}
+# Until all are registered; less than who brings a devnet up waits for a word.
+_JOIN_S = 150.0
+_LOOK_S = 0.2
 # An agent first ends what it trains.
 _STOP_S = 20.0
 
@@ -59,6 +68,36 @@ def start_agents(
         agents.append(agent)
         report(f"{agent.name} runs with {agent.home}")
     return agents
+
+
+def wait_for_agents(
+    devnet: "Devnet", agents: Sequence[Agent], report: Callable[[str], None]
+) -> list[Agent]:
+    """Wait until all are registered, and in the pool if they have a bond; those that are not.
+
+    Before that nobody could post a task. An agent that has ended is not waited for.
+    """
+    left = list(agents)
+    if left:
+        report(f"waiting until {', '.join(one.name for one in left)} can be found on the market")
+    client = MarketClient(Endpoints([devnet.url], chain_id=devnet.chain_id), devnet.market)
+    deadline = time.monotonic() + _JOIN_S
+    while True:
+        try:
+            left = [one for one in left if not _is_found(client, devnet, one)]
+        except (EndpointError, NoEndpointError):
+            devnet.require_chain()
+        if all(one.child.ended.is_set() for one in left) or time.monotonic() > deadline:
+            return left
+        time.sleep(_LOOK_S)
+
+
+def _is_found(client: MarketClient, devnet: "Devnet", agent: Agent) -> bool:
+    worker = client.worker(str(devnet.accounts[agent.name].address))
+    if worker.env_class == ZERO_WORD:
+        return False
+    settings = tomllib.loads((agent.home / "config.toml").read_text())
+    return worker.pool_index > 0 or not settings.get("policy", {}).get("bond", 0)
 
 
 def start_agent(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,12 +47,18 @@ def status_of(folder: Path) -> Status:
     return Status(pid, Record.read(place), None if pid is None else Running.read(place))
 
 
-def bring_up(folder: Path, options: Options) -> None:
-    """Start a devnet, and come back when all of it is there; if it fails, none of it is."""
+def bring_up(
+    folder: Path, options: Options, report: Callable[[str], None] = lambda line: None
+) -> dict[str, str]:
+    """Start a devnet, and come back when all of it is there; if it fails, none of it is.
+
+    Agents that have not registered in time are the exception: their names, with their logs.
+    """
     place = Place(folder)
     if place.holder() is not None:
         raise AlreadyRunningError(
-            f"a devnet runs in {folder} already: 'trainyard devnet status' shows it"
+            f"a devnet runs in {folder} already: 'trainyard devnet status' shows it, and after "
+            "'trainyard devnet down' it comes up with other options"
         )
     place.make()
     # Its own now: a crash before the lock is taken leaves no folder that looks like somebody's.
@@ -64,7 +71,7 @@ def bring_up(folder: Path, options: Options) -> None:
             os.close(telling)
         said: dict[str, object] = {}
         try:
-            said = _hear(listening)
+            said = _hear(listening, report)
         finally:
             if not said.get("ready"):
                 # Asked to end, it ends what it had begun.
@@ -74,6 +81,8 @@ def bring_up(folder: Path, options: Options) -> None:
         os.close(listening)
     if not said.get("ready"):
         raise DevnetError(str(said.get("error") or f"it did not come up: {tail_of(place.log)}"))
+    missing = said.get("missing")
+    return dict(missing) if isinstance(missing, dict) else {}
 
 
 def _start(place: Place, options: Options, pipe: int) -> "subprocess.Popen[bytes]":
@@ -130,18 +139,24 @@ def forget(folder: Path) -> bool:
     return True
 
 
-def _hear(pipe: int) -> dict[str, object]:
-    """The one line of who comes up; nothing if it ended or hangs instead."""
-    said, deadline = b"", time.monotonic() + _UP_S
-    while not said.endswith(b"\n"):
-        if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            return {}
-        piece = os.read(pipe, 4096)
-        if not piece:
-            return {}
-        said += piece
-    found: dict[str, object] = json.loads(said)
-    return found
+def _hear(pipe: int, report: Callable[[str], None]) -> dict[str, object]:
+    """The last line of who comes up; nothing if it ended or hangs instead."""
+    rest, deadline = b"", time.monotonic() + _UP_S
+    while True:
+        while b"\n" not in rest:
+            if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return {}
+            piece = os.read(pipe, 4096)
+            if not piece:
+                return {}
+            rest += piece
+        line, _, rest = rest.partition(b"\n")
+        found: dict[str, object] = json.loads(line)
+        if "told" not in found:
+            return found
+        report(str(found["told"]))
+        # Who tells what it does does not hang.
+        deadline = time.monotonic() + _UP_S
 
 
 def _end(place: Place, pid: int, number: signal.Signals) -> None:

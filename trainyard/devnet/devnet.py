@@ -151,6 +151,11 @@ class Devnet:
         """Those that this process started."""
         return list(self._agents)
 
+    def require_chain(self) -> None:
+        """DevnetError if the chain that this process has started has ended."""
+        if isinstance(self._chain, OwnChain) and self._chain.child.ended.is_set():
+            raise DevnetError(self._chain.child.epitaph())
+
     def advance_chain_clock(self, seconds: int) -> None:
         """Put the chain's clock forward, for windows that nobody wants to wait for."""
         self.chain.advance(seconds)

@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import web3  # noqa: F401
 
+from trainyard.devnet.agents import wait_for_agents
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import Options
 from trainyard.devnet.process import Child
@@ -33,15 +34,23 @@ class _AskedToStopError(BaseException):
 
 
 def main(folder: Path, options: Options, pipe: int) -> int:
-    """Run until a signal, or until the chain ends. The pipe hears one line: ready, or why not."""
+    """Run until a signal, or until the chain ends.
+
+    The pipe hears what is waited for, and as its last line that all is ready, or why not.
+    """
     ends: queue.SimpleQueue[Child | None] = queue.SimpleQueue()
     _on_signals(_raise)
-    devnet = Devnet(folder, options, report=_say, on_end=ends.put)
+
+    def report(line: str) -> None:
+        _tell(pipe, line)
+
+    devnet = Devnet(folder, options, report=report, on_end=ends.put)
     try:
         with devnet:
+            missing = wait_for_agents(devnet, devnet.agents, report)
             _on_signals(lambda *_: ends.put(None))
             _say(f"up at {devnet.url}")
-            _answer(pipe, {"ready": True})
+            _answer(pipe, {"ready": True, "missing": {one.name: str(one.log) for one in missing}})
             code = _wait(ends)
             # From here on it ends, and asking again does not make it faster.
             _on_signals(signal.SIG_IGN)
@@ -81,12 +90,21 @@ def _say(line: str) -> None:
     print(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}", flush=True)
 
 
+def _tell(pipe: int, line: str) -> None:
+    _say(line)
+    _write(pipe, {"told": line})
+
+
 def _answer(pipe: int, said: dict[str, object]) -> None:
+    _write(pipe, said)
+    with suppress(OSError):
+        os.close(pipe)
+
+
+def _write(pipe: int, said: dict[str, object]) -> None:
     # Who asked may be gone: that is no reason to stop.
     with suppress(OSError):
         os.write(pipe, json.dumps(said).encode() + b"\n")
-    with suppress(OSError):
-        os.close(pipe)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """By which way a settled task was found to be right, in words and in numbers. No I/O."""
 
-from trainyard.protocol.ledger.book import Task
+from trainyard.protocol.ledger.book import ZERO_WORD, Task
 from trainyard.protocol.market import Policy
 from trainyard.protocol.tally import median
 from trainyard.protocol.telling import amount, counted
@@ -13,6 +13,12 @@ def copies_of(task: Task) -> int:
     """How many slots came to the claim that was paid for, each by itself."""
     lead = task.slots[task.lead].claim
     return sum(slot.claim == lead for slot in task.slots if slot.claim is not None)
+
+
+def audits_of(task: Task) -> int:
+    """How many were answered with what was opened for them; some are drawn and never answer."""
+    seats = task.own_panel.seats
+    return sum(one.answer == one.opened != ZERO_WORD for one in seats)
 
 
 def score_of(task: Task) -> float | None:
@@ -38,8 +44,7 @@ def how_checked(task: Task) -> str:
             f"{counted(heard, 'evaluator')} found a score of {score:g}, and {target_of(task):g} "
             "was asked for"
         )
-    agreed = sum(one.answer == one.opened for one in seats)
-    return f"{agreed} of {counted(len(seats), 'audit')} agree" if seats else "no audits"
+    return f"{audits_of(task)} of {counted(len(seats), 'audit')} agree" if seats else "no audits"
 
 
 def conclusion(number: int, task: Task, result: str) -> str:

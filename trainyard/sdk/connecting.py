@@ -1,12 +1,16 @@
 """Finding a market: the devnet of this machine, an RPC address, or a profile of the user's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from trainyard.chain.quantities import number_in
 from trainyard.chain.rpc import Rpc
 from trainyard.content.settings import ContentSettings
+from trainyard.iptf.settings import bad_variable
 from trainyard.sdk.errors import NoMarketError
 from trainyard.sdk.market import Key, KeyFile, Market, Place, PlayKey
 from trainyard.sdk.profiles import Profile, default_keystore, profile_named, read_config
@@ -47,16 +51,17 @@ def connect(
     if where is not None and where.startswith(("http://", "https://")):
         if market is None:
             raise NoMarketError(f"which market at {where}? Give market='0x…', its address")
-        said = Profile(
-            endpoints=(where,),
-            market=market,
-            chain_id=chain_id,
-            start_block=start_block,
-            gateways=tuple(gateways),
-            store=store,
-            kubo=kubo,
-            page=page,
-        )
+        with _naming(is_given=True):
+            said = Profile(
+                endpoints=(where,),
+                market=market,
+                chain_id=chain_id,
+                start_block=start_block,
+                gateways=tuple(gateways),
+                store=store,
+                kubo=kubo,
+                page=page,
+            )
         return _by_profile(said, key, password_file, confinement)
     given = (market, chain_id, store, kubo, page)
     if any(one is not None for one in given) or gateways or start_block:
@@ -91,7 +96,9 @@ def _of_devnet(
 
     place = default_folder() if folder is None else Path(folder).expanduser().absolute()
     net = Devnet.load(place)
-    return Market(_place_of(net), key or PlayKey(net.accounts[_REQUESTER]), confinement)
+    with _naming():
+        found = _place_of(net)
+    return Market(found, key or PlayKey(net.accounts[_REQUESTER]), confinement)
 
 
 def _place_of(net: "Devnet") -> Place:
@@ -123,15 +130,35 @@ def _by_profile(
         given["kubo"] = profile.kubo
     if profile.gateways:
         given["gateways"] = ",".join(profile.gateways)
+    with _naming():
+        content = ContentSettings(**given)
     place = Place(
         endpoints=profile.endpoints,
         chain_id=profile.chain_id or _chain_of(profile.endpoints[0]),
         market=profile.market,
         start_block=profile.start_block,
-        content=ContentSettings(**given),
+        content=content,
         page=profile.page,
     )
     return Market(place, key, confinement)
+
+
+@contextmanager
+def _naming(*, is_given: bool = False) -> Iterator[None]:
+    """What is wrong is named: an argument, if they are given, or a variable of the environment."""
+    try:
+        yield
+    except ValidationError as error:
+        if not is_given:
+            raise NoMarketError(
+                f"{bad_variable(error, 'TRAINYARD_')}: set another in the environment, or none"
+            ) from error
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        about = Profile.model_fields[name].description
+        raise NoMarketError(
+            f"{name}: {first['input']!r} will not do ({first['msg']}); give {about}"
+        ) from error
 
 
 def _keystore(path: Path, password_file: Path | str | None) -> Key:

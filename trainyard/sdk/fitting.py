@@ -1,6 +1,6 @@
 """`fit` and `attach`: a model trained on the market, and its verified weights back in place."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,11 +17,11 @@ from trainyard.sdk.composing import RoundsWish, Shape, compose
 from trainyard.sdk.concluding import conclusion
 from trainyard.sdk.epochs import Epochs
 from trainyard.sdk.errors import DetachedError, RefusedError, TaskFailedError
-from trainyard.sdk.following import Following, remember, require_settled, require_wanted
+from trainyard.sdk.following import Following, Known, remember, require_settled, require_wanted
 from trainyard.sdk.histories import Calls, History, listed
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_budget, offer_for, post
-from trainyard.sdk.results import manifest_of, signed_receipt
+from trainyard.sdk.results import known_task, signed_receipt
 from trainyard.sdk.showing import Verbose, shown
 from trainyard.sdk.trying import tried_here
 from trainyard.sdk.wishing import seconds_of, verification_of, wei_of
@@ -105,11 +105,11 @@ def fit(
     stage = _stage(offer.manifest, model, callbacks)
     require_wanted()
     try:
-        number = post(market, offer)
+        posted = post(market, offer)
     except KeyboardInterrupt as error:
         error.add_note("the task may be posted all the same: 'trainyard tasks' shows whether it is")
         raise
-    return _follow(market, number, stage, verbose)
+    return _follow(market, posted.number, posted.known, stage, verbose)
 
 
 def attach(
@@ -121,7 +121,7 @@ def attach(
     verbose: Verbose = "auto",
 ) -> History:
     """Come back to a task: all that it takes is on chain and in content."""
-    manifest = manifest_of(market, number)
+    known, manifest = known_task(market, number)
     if manifest.training.predicts:
         raise RefusedError(
             f"task {number} predicts, and trains no model: trainyard.predictions({number}) waits "
@@ -129,9 +129,9 @@ def attach(
         )
     if model is not None:
         _require_same(manifest, model)
-    with _naming(number):
+    with _naming(lambda: number):
         stage = _stage(manifest, model, listed(callbacks))
-    return _follow(market, number, stage, verbose)
+    return _follow(market, number, known, stage, verbose)
 
 
 def _wish(wishes: Wishes, mode: str) -> Wish:
@@ -167,17 +167,17 @@ def _require_same(manifest: Manifest, model: Any) -> None:
 
 
 @contextmanager
-def _naming(number: int) -> Iterator[None]:
+def _naming(task: Callable[[], int]) -> Iterator[None]:
     """Whatever goes wrong inside says which task has money locked: only we know."""
     try:
         yield
     except KeyboardInterrupt:
-        raise DetachedError(number) from None
+        raise DetachedError(task()) from None
     except (DetachedError, TaskFailedError):
         # They name the task themselves.
         raise
     except Exception as error:
-        error.add_note(f"task {number} is posted: trainyard.attach({number}) comes back to it")
+        error.add_note(f"task {task()} is posted: trainyard.attach({task()}) comes back to it")
         raise
 
 
@@ -204,22 +204,27 @@ def _stage(manifest: Manifest, model: Any, callbacks: Sequence[Any]) -> _Stage:
     return _Stage(manifest, model, history, epochs, Calls(target, callbacks, history, epochs))
 
 
-def _follow(market: Market, number: int, stage: _Stage, verbose: Verbose) -> History:
+def _follow(market: Market, number: int, known: Known, stage: _Stage, verbose: Verbose) -> History:
     manifest, history, calls = stage.manifest, stage.history, stage.calls
     history.task = number
     with ExitStack() as parts:
-        parts.enter_context(_naming(number))
+        parts.enter_context(_naming(lambda: history.task))
         remember(number)
-        following = parts.enter_context(closing(Following(market, number)))
         show = parts.enter_context(shown(f"task {number}", manifest.plan.steps, verbose))
+        following = Following(market, number, known, say=show.warn)
+        parts.enter_context(closing(following))
         calls.show = show
         if market.place.page is None:
             show.say("this market has no page to which workers tell figures: logs come at the end")
         folder = parts.enter_context(TemporaryDirectory(prefix="trainyard-result-"))
         for sight in following.sights():
+            if following.number != history.task:
+                history.task = following.number
+                remember(history.task)
             for line in sight.sentences:
                 show.say(line)
             calls.take(sight.points)
+        number = history.task
         require_settled(number, following.book.tasks[number])
         run, state = collect(market, following.book, number, Path(folder))
         _take_over(history, manifest, stage.model, state)

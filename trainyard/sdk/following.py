@@ -2,13 +2,15 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainyard.chain.blocks import head_of
 from trainyard.chain.cursor import Cursor, Found, Seen
 from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError
+from trainyard.chain.keystore import KeystoreError
 from trainyard.chain.store import Store
 from trainyard.chain.views import BookView
 from trainyard.protocol.explaining import namer, names_of
@@ -28,6 +30,12 @@ _PATIENCE_S = 5
 _AGAIN_S = 5.0
 # A node may be behind, and a reorganisation take a task away for a while.
 _UNSEEN_S = 60.0
+# For so long nobody may answer before that is worth a word.
+_SILENCE_S = 10.0
+# How often it is seen to that what was posted is in the chain still.
+_STEP_S = 2.0
+# After the end of the time to join, somebody else may end what is not ours to end.
+_UNENDED_S = 60.0
 
 
 class Leaving(threading.Event):
@@ -55,25 +63,53 @@ class Sight:
         return self.task.state in ENDED
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a task is known by beside its number, which a reorganisation may give to another."""
+
+    manifest: bytes
+    requester: str
+    # By which it was posted, if that is known.
+    transaction: bytes | None = None
+
+    def is_of(self, task: Task) -> bool:
+        return (self.manifest, self.requester) == (task.terms.manifest, task.requester)
+
+
 class Following:
     """Looks at one task again and again. To be closed.
 
     A task that somebody has seen already, as who posted it has, is waited for if it is not there.
+    By what is `known` of it, it is found again under another number; whoever has its old number
+    then is not taken for it.
     """
 
-    def __init__(self, market: Market, number: int, *, is_known: bool = True) -> None:
+    def __init__(
+        self,
+        market: Market,
+        number: int,
+        known: Known | None = None,
+        *,
+        is_seen: bool = True,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self.number = number
         self._market, place = market, market.place
+        self._known, self._say = known, say
+        self._transaction = None if known is None else known.transaction
+        # The number that the chain gave to the transaction, as far as it is seen.
+        self._posted_as = number
         self._store = Store(Path(":memory:"), chain_id=place.chain_id, market=place.market)
         self._cursor = Cursor(
             market.endpoints, self._store, place.market, start=place.start_block, thorough=False
         )
         self._view = BookView()
         self._feed = None if place.page is None else Feed(place.page, number)
-        self._patience_s = _UNSEEN_S if is_known else 0.0
+        self._patience_s = _UNSEEN_S if is_seen else 0.0
         self._unseen_since: float | None = None
-        self._expired = False
-        self._try_at = 0.0
+        self._silent_since: float | None = None
+        self._is_silent = self._expired = self._is_left = False
+        self._try_at = self._step_at = 0.0
 
     def close(self) -> None:
         self._store.close()
@@ -104,43 +140,128 @@ class Following:
             for batch in self._cursor.batches():
                 self._view.take(batch)
                 if isinstance(batch, Found):
-                    seen += [one for one in batch.events if task_of(one.event) == self.number]
-        except (EndpointError, NoEndpointError):
+                    seen += batch.events
+                    self._note_posts(batch.events)
+        except (EndpointError, NoEndpointError) as error:
+            self._note_silence(error)
             if not seen:
                 return None
-        task = self.book.tasks.get(self.number)
+        else:
+            self._note_answer()
+        task = self._own()
+        self._keep_posted(is_lost=task is None)
         if task is None:
             self._require_patience()
             return None
         self._unseen_since = None
         name = namer(names_of(self.book, self.number))
-        told = (sentence(one.event, name) for one in seen)
+        told = (sentence(one.event, name) for one in seen if task_of(one.event) == self.number)
         points = () if self._feed is None else tuple(self._feed.points())
         return Sight(task, tuple(one for one in told if one is not None), points)
+
+    def _note_posts(self, events: Sequence[Seen]) -> None:
+        """By which transaction the task was posted, and which number that has now."""
+        for one in events:
+            if one.event.name != "TaskPosted" or self._known is None:
+                continue
+            number = int(one.event.args["id"])
+            if self._transaction is None and number == self.number:
+                if self._known.is_of(self.book.tasks[number]):
+                    self._transaction = one.transaction
+            elif one.transaction == self._transaction:
+                self._posted_as = number
+
+    def _own(self) -> Task | None:
+        """The task that is followed, under whichever number it has now."""
+        tasks, known = self.book.tasks, self._known
+        for number in (self.number, self._posted_as):
+            task = tasks.get(number)
+            if task is not None and (known is None or known.is_of(task)):
+                if number != self.number:
+                    self._say(f"the chain was reorganised: task {self.number} is {number} now")
+                    self._rename(number)
+                return task
+        return None
+
+    def _rename(self, number: int) -> None:
+        self.number = number
+        if self._feed is not None and self._market.place.page is not None:
+            self._feed.close()
+            self._feed = Feed(self._market.place.page, number)
+
+    def _keep_posted(self, *, is_lost: bool) -> None:
+        """Send again what a reorganisation took out of the chain, if it is ours."""
+        market, now = self._market, time.monotonic()
+        is_ours = self._known is not None and market.owner == self._known.requester
+        if not is_ours or not market.is_unlocked or now < self._step_at:
+            return
+        self._step_at = now + _STEP_S
+        try:
+            market.keep_sent(is_lost=is_lost)
+        except (EndpointError, NoEndpointError, KeystoreError):
+            # The same bytes are there for the next try.
+            return
+
+    def _note_silence(self, error: EndpointError | NoEndpointError) -> None:
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        if not self._is_silent and now - self._silent_since >= _SILENCE_S:
+            self._is_silent = True
+            self._say(f"the chain does not answer, and is asked again until it does: {error}")
+
+    def _note_answer(self) -> None:
+        self._silent_since = None
+        if self._is_silent:
+            self._is_silent = False
+            self._say("the chain answers again")
 
     def _require_patience(self) -> None:
         now = time.monotonic()
         if self._unseen_since is None:
             self._unseen_since = now
-        if now - self._unseen_since >= self._patience_s:
+        if now - self._unseen_since < self._patience_s:
+            return
+        if self.number in self.book.tasks:
             raise TaskFailedError(
-                self.number, f"is not there: the market has {len(self.book.tasks)} tasks"
+                self.number,
+                "is another task since the chain was reorganised, and what was posted is not in "
+                "it: 'trainyard tasks' lists what is there",
             )
+        raise TaskFailedError(
+            self.number, f"is not there: the market has {len(self.book.tasks)} tasks"
+        )
 
     def end_what_nobody_took(self, task: Task) -> None:
         """Get the money back for which no workers were found in time."""
-        is_ours = self._market.is_unlocked and self._market.owner == task.requester
-        if not is_ours or self._expired or task.state is not TaskState.OPEN:
+        if self._expired or task.state is not TaskState.OPEN:
             return
         if time.time() < task.deadline + _PATIENCE_S or time.monotonic() < self._try_at:
             return
+        self._try_at = time.monotonic() + _AGAIN_S
         try:
-            self._market.send(f"expire {self.number}", self._market.calls.expire(self.number))
+            if self._market.owner == task.requester and self._market.is_unlocked:
+                self._market.send(f"expire {self.number}", self._market.calls.expire(self.number))
+                self._expired = True
+            else:
+                self._tell_who_can(task)
+        except KeystoreError:
+            self._tell_who_can(task)
         except (RevertedError, EndpointError, NoEndpointError):
             # By the chain's clock it is not time yet, somebody else did it, or nobody answers now.
-            self._try_at = time.monotonic() + _AGAIN_S
-        else:
-            self._expired = True
+            return
+
+    def _tell_who_can(self, task: Task) -> None:
+        """That nothing comes of it before somebody ends it, who is not to be found here."""
+        late_s = self._market.endpoints.run(head_of).timestamp - task.deadline
+        if late_s < _PATIENCE_S:
+            return
+        cancel = f"'trainyard cancel {self.number}' brings back the money of who posted it"
+        if late_s >= _UNENDED_S:
+            raise TaskFailedError(self.number, f"was taken by nobody in time: {cancel}")
+        if not self._is_left:
+            self._is_left = True
+            self._say(f"nobody took it in time: {cancel}")
 
 
 def require_wanted(*posted: int, unposted: Sequence[str] = ()) -> None:

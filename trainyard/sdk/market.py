@@ -14,7 +14,7 @@ from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import EndpointError, NoEndpointError, RevertedError
 from trainyard.chain.journal import State
-from trainyard.chain.keystore import address_in, find_password, open_keystore
+from trainyard.chain.keystore import address_in, find_password, has_password, open_keystore
 from trainyard.chain.outbox import Outbox
 from trainyard.chain.quantities import number_in
 from trainyard.chain.reading import Reading, read_market
@@ -44,6 +44,11 @@ class Key(Protocol):
     @property
     def address(self) -> str: ...
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it opens without a question."""
+        ...
+
     def open(self) -> "LocalAccount": ...
 
 
@@ -57,6 +62,10 @@ class KeyFile:
     @property
     def address(self) -> str:
         return address_in(self.path)
+
+    @property
+    def is_at_hand(self) -> bool:
+        return has_password(self.password_file)
 
     def open(self) -> "LocalAccount":
         password = find_password(self.password_file, prompt=f"Password of {self.path}: ")
@@ -72,6 +81,10 @@ class PlayKey:
     @property
     def address(self) -> str:
         return str(self.account.address)
+
+    @property
+    def is_at_hand(self) -> bool:
+        return True
 
     def open(self) -> "LocalAccount":
         return self.account
@@ -150,7 +163,7 @@ class Market:
     @property
     def is_unlocked(self) -> bool:
         """Whether something can be signed without a question."""
-        return self._account is not None
+        return self._account is not None or (self._key is not None and self._key.is_at_hand)
 
     @property
     def content(self) -> Content:
@@ -215,6 +228,16 @@ class Market:
                 except (EndpointError, NoEndpointError):
                     # Nobody answers now; the same bytes are there for the next try.
                     continue
+
+    def keep_sent(self, *, is_lost: bool = False) -> None:
+        """Send again whatever a reorganisation took out of the chain.
+
+        What had its confirmations already is looked for only when something `is_lost`.
+        """
+        with self._outbox() as outbox:
+            if is_lost:
+                outbox.revive()
+            outbox.step()
 
     @contextmanager
     def _outbox(self) -> Iterator[Outbox]:

@@ -20,6 +20,7 @@ from trainyard.protocol.offering import (
 )
 from trainyard.protocol.telling import amount
 from trainyard.sdk.errors import NoMarketError, TooDearError
+from trainyard.sdk.following import Known
 from trainyard.sdk.market import Market
 
 # Of the currency that fees are paid in, beside what is locked.
@@ -52,8 +53,8 @@ def offer_in(market: Market, book: Book, manifest: Manifest, wish: Wish) -> Offe
         supply = best_supply(supplies.values())
     if supply is None:
         raise NoMarketError(
-            "no worker is registered on this market yet, so nobody could train: wait for one, or "
-            "on a devnet start some with 'trainyard devnet up --agents 4'"
+            "no worker is registered on this market yet, so nobody could train: wait for one; a "
+            f"devnet has some {_with_agents(4)}"
         )
     params = book.params[-1]
     windows = DEVNET_WINDOWS if market.place.is_devnet else WINDOWS
@@ -70,8 +71,13 @@ def _require_enough(terms: Terms, supply: Supply) -> None:
     raise OfferError(
         f"{missing}, so it would be trained and then paid back: ask for fewer workers or audits "
         f"(verify 'audit:{max(0, supply.workers - terms.slots)}'), or wait for more people; a "
-        f"devnet has more with 'trainyard devnet up --agents {terms.slots + terms.min_audits}'"
+        f"devnet has more {_with_agents(terms.slots + terms.min_audits)}"
     )
+
+
+def _with_agents(count: int) -> str:
+    """How to get so many agents on a devnet, which has to be down for that."""
+    return f"after 'trainyard devnet down' and 'trainyard devnet up --agents {count}'"
 
 
 def check_budget(terms: Terms, budget: int | None) -> None:
@@ -87,8 +93,16 @@ def check_total(escrow: int, budget: int | None) -> None:
         )
 
 
-def post(market: Market, offer: Offer) -> int:
-    """Lock the escrow and post the task; its number.
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A task's number, and what it is known by if the chain is reorganised."""
+
+    number: int
+    known: Known
+
+
+def post(market: Market, offer: Offer) -> Posted:
+    """Lock the escrow and post the task.
 
     What is credited to us in the market already is used first.
     """
@@ -97,7 +111,8 @@ def post(market: Market, offer: Offer) -> int:
     market.put(offer.manifest.canonical)
     transaction = market.send("post", market.calls.post(terms, value=value))
     try:
-        return _number_in(market, transaction)
+        known = Known(terms.manifest, market.account.address, transaction)
+        return Posted(_number_in(market, transaction), known)
     except Exception as error:
         error.add_note(
             f"the task is posted, by the transaction 0x{transaction.hex()}: 'trainyard tasks' "

@@ -7,7 +7,7 @@ comes back is put together in the order of the records.
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -24,11 +24,11 @@ from trainyard.protocol.market import TaskState
 from trainyard.protocol.offering import Wish
 from trainyard.sdk.collecting import collect_from
 from trainyard.sdk.errors import DetachedError, RefusedError, SlicesFailedError, TaskFailedError
-from trainyard.sdk.following import remember, require_settled, require_wanted
+from trainyard.sdk.following import Known, remember, require_settled, require_wanted
 from trainyard.sdk.market import Market
 from trainyard.sdk.posting import Offer, check_total, offer_in, post, require_money
 from trainyard.sdk.records import Array, Records, is_arrays, unlabelled
-from trainyard.sdk.results import manifest_of
+from trainyard.sdk.results import known_task
 from trainyard.sdk.showing import Show, Verbose, shown
 from trainyard.sdk.slicing import Slice, segment_length, slices_of
 from trainyard.sdk.spooling import spooled
@@ -116,15 +116,18 @@ def predictions(market: Market, numbers: Sequence[int], *, verbose: Verbose = "a
     """Wait for tasks that predict, and put together what they predict, in the order given."""
     if not numbers:
         raise RefusedError("which tasks? Give their numbers, in the order of the records")
+    known: dict[int, Known] = {}
     for number in numbers:
-        if not manifest_of(market, number).training.predicts:
+        known[number], manifest = known_task(market, number)
+        if not manifest.training.predicts:
             raise RefusedError(f"task {number} trains: trainyard.attach({number}) waits for it")
     remember(*numbers, predicts=True)
     titles = {number: f"task {number}" for number in numbers}
     with shown("predictions", len(titles), verbose) as show:
-        book = wait_for(market, titles, show)
-        _require_settled(book, numbers)
-        return np.concatenate([_collected(market, book, number) for number in numbers])
+        waited = wait_for(market, known, titles, show)
+        book, found = waited.book, [waited.numbers[number] for number in numbers]
+        _require_settled(book, found)
+        return np.concatenate([_collected(market, book, number) for number in found])
 
 
 # Preparing
@@ -261,6 +264,7 @@ class _Tasks:
 
     parts: Sequence[Part]
     numbers: list[int]
+    known: dict[int, Known] = field(default_factory=dict)
 
     @property
     def posted(self) -> list[int]:
@@ -325,10 +329,16 @@ def _settled(market: Market, tasks: _Tasks, attempts: int, show: Show) -> Book:
         for place in left:
             numbers[place] = _posted(market, parts[place], tasks, show)
         titles = {numbers[place]: parts[place].cut.title for place in left}
+        known = {number: tasks.known[number] for number in titles}
         try:
-            book = wait_for(market, titles, show)
-        except DetachedError:
+            waited = wait_for(market, known, titles, show)
+        except DetachedError as error:
+            for place, number in zip(left, error.tasks, strict=True):
+                numbers[place] = number
             raise tasks.detached() from None
+        book = waited.book
+        for place in left:
+            numbers[place] = waited.numbers[numbers[place]]
         left = [one for one in left if book.tasks[numbers[one]].state is not TaskState.SETTLED]
         if not left:
             return book
@@ -342,14 +352,15 @@ def _settled(market: Market, tasks: _Tasks, attempts: int, show: Show) -> Book:
 def _posted(market: Market, part: Part, tasks: _Tasks, show: Show) -> int:
     require_wanted(*tasks.posted, unposted=tasks.unposted)
     try:
-        number = post(market, part.offer)
+        posted = post(market, part.offer)
     except KeyboardInterrupt as error:
         error.add_note(
             f"{part.cut.title} may be posted all the same: 'trainyard tasks' shows whether they are"
         )
         raise
-    show.say(f"{part.cut.title} are task {number}")
-    return number
+    tasks.known[posted.number] = posted.known
+    show.say(f"{part.cut.title} are task {posted.number}")
+    return posted.number
 
 
 def _require_settled(

@@ -91,17 +91,24 @@ def quote_for(market: Market, offer: Offer, *, with_rehearsal: bool = True) -> Q
     if with_rehearsal:
         rehearsal = rehearse(manifest, market.content, market.confinement())
     per_step = None if rehearsal is None else rehearsal.seconds_per_step
+    train_s = None if rehearsal is None else rehearsal.train_s(manifest)
+    warnings = warnings_of(terms, offer.supply, offer.params)
+    if train_s is not None and train_s > terms.train_for:
+        warnings.append(
+            f"training takes about {train_s:,.0f} s as here, and workers have {terms.train_for:,} "
+            "s: give a later deadline, or nobody may be done in time"
+        )
     return Quote(
         terms=terms,
         at_most_wei=terms.escrow,
         likely_wei=likely_cost(terms),
         seconds_per_step=per_step,
-        train_s=None if rehearsal is None else rehearsal.train_s(manifest),
+        train_s=train_s,
         first_loss=None if rehearsal is None else rehearsal.first_loss,
         detection_of_half=detection_of(terms.segments, terms.audits, HALF),
         detection_of_tenth=detection_of(terms.segments, terms.audits, TENTH),
         longest_s=sum(getattr(terms, name) for name in _WINDOWS),
         workers_free=offer.supply.free,
         auditors_free=offer.supply.auditors,
-        warnings=tuple(warnings_of(terms, offer.supply, offer.params)),
+        warnings=tuple(warnings),
     )

@@ -120,10 +120,10 @@ def _arrays(
     target = weighing = None
     if labelled:
         target = _free(_TARGET, columns)
-        columns[target] = plain(np.asarray(y))
+        columns[target] = plain(array_of(y, "y"))
     if weight is not None:
         weighing = _free(_WEIGHT, columns)
-        columns[weighing] = np.asarray(weight, np.float32)
+        columns[weighing] = array_of(weight, "sample_weight", np.float32)
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         which = "x and y have" if labelled else "x has"
@@ -165,9 +165,21 @@ def inputs_in(inputs: Sequence[Input], x: Any, *, is_batch: bool) -> list[Array]
     else:
         given = [x[0] if isinstance(x, tuple) and len(x) == 1 else x]
     return [
-        _fitted(one, np.asarray(values), is_batch=is_batch)
+        _fitted(one, array_of(values, "x"), is_batch=is_batch)
         for one, values in zip(inputs, given, strict=True)
     ]
+
+
+def array_of(given: Any, name: str, dtype: Any = None) -> Array:
+    """What was given as an array; RefusedError by its name where it makes none."""
+    try:
+        found: Array = np.asarray(given, dtype)
+    except (ValueError, TypeError) as error:
+        raise RefusedError(
+            f"{name}: no array can be made of it ({error}): lists need records of one shape, such "
+            "as keras.utils.pad_sequences makes of sequences, and numbers in them"
+        ) from error
+    return found
 
 
 def _fitted(given: Input, values: Array, *, is_batch: bool) -> Array:
@@ -290,7 +302,7 @@ def is_batch_of(inputs: Sequence[Input], element: Any) -> bool:
     value: Any = x.get(first.name) if isinstance(x, Mapping) else x
     if len(inputs) > 1 and isinstance(x, tuple | list):
         value = x[0]
-    shape = np.shape(value)
+    shape = array_of(value, "x").shape
     # As one input without its last axis of one is still that input.
     return len(shape) == len(first.shape) + 1 or (
         len(shape) == len(first.shape) and shape != tuple(first.shape) and first.shape[-1:] == (1,)
@@ -309,9 +321,9 @@ def _row(inputs: Sequence[Input], element: Any, target: str, *, is_batch: bool) 
             strict=True,
         )
     )
-    found[target] = plain(np.asarray(element[1]))
+    found[target] = plain(array_of(element[1], "x: the targets"))
     if len(element) == 3:
-        found[_free(_WEIGHT, found)] = np.asarray(element[2], np.float32)
+        found[_free(_WEIGHT, found)] = array_of(element[2], "x: the weights", np.float32)
     return found
 
 

@@ -12,6 +12,7 @@ from trainyard.engine.model_files import ExportJob
 from trainyard.engine.predictions import read_predictions
 from trainyard.protocol.manifest import Manifest
 from trainyard.sdk.errors import TaskFailedError
+from trainyard.sdk.following import Known
 from trainyard.sdk.market import Market
 from trainyard.sdk.receipts import Receipt, receipt_of
 
@@ -20,13 +21,18 @@ _MODULE = "trainyard.engine.model_files"
 
 def manifest_of(market: Market, number: int) -> Manifest:
     """The manifest of a task, by the digest on chain."""
+    return known_task(market, number)[1]
+
+
+def known_task(market: Market, number: int) -> tuple[Known, Manifest]:
+    """What a task of which there is only the number is known by from now on, and its manifest."""
     task = market.client.task(number)
     if task is None:
         raise TaskFailedError(
             number, f"is not there: the market has {market.client.task_count()} tasks"
         )
     block = market.content.fetcher.get(Cid(Codec.RAW, task.terms.manifest)).block
-    return Manifest.parse(bytes(block))
+    return Known(task.terms.manifest, task.requester), Manifest.parse(bytes(block))
 
 
 def signed_receipt(market: Market, number: int, state: bytes | None) -> Receipt:

@@ -1,6 +1,7 @@
 """What people see while a task runs: a bar in a terminal or a notebook, or lines."""
 
 import html
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ class Show(Protocol):
         """Something happened."""
         ...
 
+    def warn(self, line: str) -> None:
+        """Something that has to be known also where nobody looks."""
+        ...
+
     def steps(self, done: int, logs: dict[str, float]) -> None:
         """So far training has come."""
         ...
@@ -24,6 +29,10 @@ class Show(Protocol):
 
 class Silent:
     def say(self, line: str) -> None: ...
+
+    def warn(self, line: str) -> None:
+        # On stderr, if the program has no wishes of its own.
+        logging.getLogger("trainyard").warning("%s", line)
 
     def steps(self, done: int, logs: dict[str, float]) -> None: ...
 
@@ -36,6 +45,9 @@ class Lines:
 
     def say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def warn(self, line: str) -> None:
+        self.say(line)
 
     def steps(self, done: int, logs: dict[str, float]) -> None: ...
 
@@ -66,6 +78,9 @@ class _Notebook:
     def say(self, line: str) -> None:
         self._lines.append(line)
         self._handle.update(self._bundle(), raw=True)
+
+    def warn(self, line: str) -> None:
+        self.say(line)
 
     def steps(self, done: int, logs: dict[str, float]) -> None:
         self._done, self._figures = done, figures(logs)

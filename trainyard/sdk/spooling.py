@@ -13,7 +13,7 @@ import numpy as np
 from trainyard.datasets.records import NumpyIterable
 from trainyard.protocol.manifest.model import Input
 from trainyard.sdk.errors import RefusedError
-from trainyard.sdk.records import INFINITE, Array, inputs_in, is_batch_of
+from trainyard.sdk.records import INFINITE, Array, array_of, inputs_in, is_batch_of
 
 
 def spooled(
@@ -40,7 +40,7 @@ def spooled(
                 file.write(np.ascontiguousarray(one).tobytes())
             count += len(values[0]) if is_batch else 1
             if target is not None:
-                targets.append(np.asarray(target))
+                targets.append(array_of(target, "x: the targets"))
     if not count:
         raise RefusedError("x: there are no records in it")
     arrays: dict[str, Array] = {

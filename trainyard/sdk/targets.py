@@ -12,7 +12,7 @@ from trainyard.datasets.index import INDEX_NAME
 from trainyard.protocol.manifest.values import Dtype, Tensor
 from trainyard.sdk.errors import RefusedError
 from trainyard.sdk.market import Market
-from trainyard.sdk.records import Array, plain
+from trainyard.sdk.records import Array, array_of, plain
 from trainyard.sdk.subjects import Subject
 
 
@@ -25,7 +25,7 @@ def targets_of(market: Market, x: Any, y: Any, found: Array | None) -> Array:
     if y is None:
         raise RefusedError("there are no targets: give y")
     if not isinstance(y, str):
-        return plain(np.asarray(y))
+        return plain(array_of(y, "y"))
     if not isinstance(x, str):
         raise RefusedError(f"y: {y!r} names a feature of records by their CID, and x is none")
     path = ContentPath.parse(x)

@@ -22,11 +22,11 @@ from trainyard.engine.state import State
 from trainyard.protocol.draws import auditable, draw_segments, panel_seed
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.ledger.book import Task
-from trainyard.protocol.market import OWN_PANEL, DisputeState, Policy, SeatState
+from trainyard.protocol.market import OWN_PANEL, DisputeState, Policy
 from trainyard.protocol.results import points
 from trainyard.protocol.telling import counted, task_of
 from trainyard.sdk.collecting import claim_of
-from trainyard.sdk.concluding import copies_of, how_checked, score_of, target_of
+from trainyard.sdk.concluding import audits_of, copies_of, how_checked, score_of, target_of
 from trainyard.sdk.market import Market
 from trainyard.sdk.receipts import Receipt, receipt_of
 
@@ -190,18 +190,15 @@ def _trace(run: ClaimedRun, task: Task, receipt: Receipt) -> Check:
 
 def _audits(run: ClaimedRun, task: Task) -> Check:
     """What was opened for auditors is of this very trace, and they found the same."""
-    agreed = 0
     for seat in task.own_panel.seats:
         if any(seat.opened) and seat.opened != run.trace.after(seat.segment):
             return Check(
                 "audits", False, f"segment {seat.segment}: another state was opened than is there"
             )
         dispute = task.disputes.get(seat.segment)
-        if seat.state is not SeatState.DRAWN and seat.answer == seat.opened:
-            agreed += 1
-        elif dispute is not None and dispute.state is DisputeState.UPHELD:
+        if dispute is not None and dispute.state is DisputeState.UPHELD:
             return Check("audits", False, f"referees found segment {seat.segment} to be wrong")
-    count = len(task.own_panel.seats)
+    agreed, count = audits_of(task), len(task.own_panel.seats)
     is_enough = agreed >= min(task.terms.min_audits, count)
     return Check("audits", is_enough, f"{agreed} of {counted(count, 'audit')} agree")
 

@@ -42,7 +42,8 @@ def init_nncontext(
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         raise NoSparkError(
-            "PySpark is not installed: install it with 'pip install trainyard[spark]'"
+            "PySpark is not installed: install it with pip install 'trainyard[spark]', or "
+            "pip install '.[spark]' in a clone"
         ) from error
     is_local = master.startswith("local")
     if is_local:
