@@ -10,6 +10,7 @@ import { formTests } from "./forms.mjs";
 import {
   ask,
   checkPage,
+  checkSteady,
   connect,
   DESKTOP,
   hasFocus,
@@ -542,20 +543,7 @@ test("every page looks right in both themes on a desk and on a phone", { timeout
 test("nothing jumps while a page loads", { timeout: 2 * MINUTES }, async () => {
   for (const [viewport, path] of [DESKTOP, PHONE].flatMap((size) => ["/", "/tasks/1", "/workers"].map((path) => [size, path]))) {
     const context = await visitor({ wallet: false, context: { viewport } });
-    const page = await openPage(context, yard, path);
-    await page.locator("h1").first().waitFor();
-    await page.waitForFunction(() => !document.querySelector(".skeleton"));
-    const shift = await page.evaluate(
-      () =>
-        new Promise((resolve) => {
-          let sum = 0;
-          new PerformanceObserver((list) => {
-            for (const entry of list.getEntries()) sum += entry.value;
-          }).observe({ type: "layout-shift", buffered: true });
-          setTimeout(() => resolve(sum), 500);
-        }),
-    );
-    assert.ok(shift < 0.1, `${path} shifts by ${shift} in a window of ${viewport.width} pixels`);
+    await checkSteady(await openPage(context, yard, path), `${path} in a window of ${viewport.width} pixels`);
     await context.close();
   }
 });

@@ -129,6 +129,23 @@ export async function checkPage(page, what) {
   assert.deepEqual(page.faults, [], `${what} has faults`);
 }
 
+/** How much of a page that was just opened moved under the eyes of who reads it. */
+export async function checkSteady(page, what) {
+  await page.locator("h1").first().waitFor();
+  await page.waitForFunction(() => !document.querySelector(".skeleton"));
+  const shift = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) sum += entry.value;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(sum), 500);
+      }),
+  );
+  assert.ok(shift < 0.1, `${what} shifts by ${shift}`);
+}
+
 export async function shoot(page, name) {
   mkdirSync(SCREENSHOTS, { recursive: true });
   // What sticks to the top of the window is at the top of the picture.

@@ -3,7 +3,19 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { accountTests } from "./account.mjs";
-import { ask, checkPage, connect, DESKTOP, openPage, reloadSame, shootAll, startBrowser, startYardOf } from "./stage.mjs";
+import {
+  ask,
+  checkPage,
+  checkSteady,
+  connect,
+  DESKTOP,
+  openPage,
+  PHONE,
+  reloadSame,
+  shootAll,
+  startBrowser,
+  startYardOf,
+} from "./stage.mjs";
 import { addWallet } from "./wallet.mjs";
 
 const require = createRequire(new URL("../../dapp/web/package.json", import.meta.url));
@@ -66,6 +78,18 @@ test("a task in any state is the same after a reload", { timeout: 3 * MINUTES },
     await reloadSame(page, `a task that is ${state}`);
   }
   await page.context().close();
+});
+
+test("nothing jumps while a task is loaded, on a desk and on a phone", { timeout: 2 * MINUTES }, async () => {
+  const { failed, settled, cancelled, windows } = yard.tasks;
+  for (const viewport of [DESKTOP, PHONE]) {
+    for (const task of [failed, settled, cancelled, windows[1]]) {
+      const context = await browser.newContext({ viewport });
+      const page = await openPage(context, yard, `/tasks/${task}`);
+      await checkSteady(page, `task ${task} in a window of ${viewport.width} pixels`);
+      await context.close();
+    }
+  }
 });
 
 test("who has no credit challenges with two transactions", { timeout: 3 * MINUTES }, async () => {
