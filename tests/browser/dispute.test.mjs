@@ -1,7 +1,7 @@
 /** A worker that makes its states up: seen by auditors, judged by referees, told on the page. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { checkPage, connect, DESKTOP, openPage, shoot, startBrowser, startYard } from "./stage.mjs";
+import { connect, DESKTOP, openPage, reloadSame, shootAll, startBrowser, startYard } from "./stage.mjs";
 import { addWallet } from "./wallet.mjs";
 
 const MINUTES = 60_000;
@@ -34,7 +34,7 @@ test("a cheat is disputed and found wrong, and the requester has its money back"
   await page.getByText("the workers are wrong").first().waitFor();
   const refunded = await page.locator(".facts > div", { hasText: "Refunded" }).innerText();
   assert.match(refunded, /[1-9]/);
-  await checkPage(page, "a task that was disputed");
-  await shoot(page, "task-disputed");
+  await reloadSame(page, "a task that was disputed");
+  await shootAll(page, "task-disputed");
   await context.close();
 });

@@ -62,6 +62,20 @@ export function formTests(world) {
     await shoot(page, "new-task-pictures");
     await forget(page);
 
+    // What it learns is chosen, also where that is what stands first.
+    await page.getByLabel(`File: ${DATA}`).setInputFiles(`${folder}/plain.npz`);
+    const learned = page.getByLabel("Predict");
+    await learned.waitFor({ timeout: MINUTES });
+    assert.equal(await learned.inputValue(), "");
+    await page.getByText("Choose the column that the model learns.").waitFor();
+    assert.equal(await page.getByTestId("cost-sentence").count(), 0);
+    await checkPage(page, "the form before a target is chosen");
+    await learned.selectOption("ends");
+    await chosen(page, "plain.npz", 36);
+    await page.getByText("2 classes", { exact: false }).waitFor();
+    assert.equal(await learned.inputValue(), "ends");
+    await forget(page);
+
     await page.getByLabel(`File: ${DATA}`).setInputFiles(`${folder}/flowers.tfrecord`);
     await chosen(page, "flowers.tfrecord", 54);
     await page.getByTestId("cost-sentence").waitFor();
@@ -75,6 +89,39 @@ export function formTests(world) {
     await page.getByLabel("Or by CID").fill(`ipfs://${cid}`);
     await page.getByRole("button", { name: "Use it" }).click();
     await page.getByRole("button", { name: "Change data" }).waitFor({ timeout: MINUTES });
+    await context.close();
+  });
+
+  test("what was uploaded is kept until it is read, through a busy server and a reload", { timeout: 3 * MINUTES }, async () => {
+    const { context, page } = await formOf({ wallet: false });
+    let sent = 0;
+    page.on("request", (request) => {
+      if (request.method() === "POST" && request.url().endsWith("/api/v1/content")) sent += 1;
+    });
+    const unread = (name) => page.getByText(`${name} is uploaded, and was not read yet`);
+    const read = page.getByRole("button", { name: "Read it" });
+    const error = { code: "unavailable", message: "the engine is busy; try again in a moment", retry_after_s: 15 };
+    const busy = { status: 503, headers: { "retry-after": "15" }, json: { error: { fix: null, field: null, ...error } } };
+    await page.route("**/api/v1/models", (route) => route.fulfill(busy), { times: 1 });
+    await page.getByLabel("File: a .keras file or a Keras JSON").setInputFiles(`${folder}/model.keras`);
+    await unread("model.keras").waitFor();
+    await page.getByText("The engine is busy", { exact: false }).waitFor();
+    await checkPage(page, "the form with a model that was not read yet");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Change model" }).waitFor({ timeout: MINUTES });
+
+    let ask;
+    const asked = new Promise((resolve) => (ask = resolve));
+    // Held until the page that asked is gone.
+    await page.route("**/api/v1/data/preview", () => ask(), { times: 1 });
+    await page.getByLabel(`File: ${DATA}`).setInputFiles(`${folder}/digits.npz`);
+    await asked;
+    await page.reload();
+    await unread("digits.npz").waitFor();
+    await read.click();
+    await chosen(page, "digits.npz", 36);
+    assert.equal(await unread("digits.npz").count(), 0);
+    assert.equal(sent, 2, "nothing is sent twice");
     await context.close();
   });
 

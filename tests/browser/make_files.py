@@ -20,6 +20,8 @@ def main(folder: Path) -> None:
     chance = np.random.default_rng(7)
     digits = chance.integers(0, 255, (40, 8, 8), np.uint8)
     np.savez(folder / "digits.npz", x=digits, y=np.arange(40) % 10)
+    # No name of it is one that targets often have.
+    np.savez(folder / "plain.npz", ends=np.arange(40) % 2, pixels=digits)
     # More than what is sent in one piece.
     np.savez(folder / "large.npz", x=chance.random((1_300, 1_024)), y=np.arange(1_300) % 3)
     for label, colour in {"cats": (200, 120, 40), "dogs": (40, 90, 200)}.items():

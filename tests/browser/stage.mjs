@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 
 const require = createRequire(new URL("../../dapp/web/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
@@ -128,9 +129,71 @@ export async function checkPage(page, what) {
   assert.deepEqual(page.faults, [], `${what} has faults`);
 }
 
+/** How much of a page that was just opened moved under the eyes of who reads it. */
+export async function checkSteady(page, what) {
+  await page.locator("h1").first().waitFor();
+  await page.waitForFunction(() => !document.querySelector(".skeleton"));
+  const shift = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) sum += entry.value;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(sum), 500);
+      }),
+  );
+  assert.ok(shift < 0.1, `${what} shifts by ${shift}`);
+}
+
 export async function shoot(page, name) {
   mkdirSync(SCREENSHOTS, { recursive: true });
+  // What sticks to the top of the window is at the top of the picture.
+  await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true, animations: "disabled" });
+}
+
+/** A page as it is, in both themes on a desk and on a phone; after that it is as it was. */
+export async function shootAll(page, name) {
+  const before = page.viewportSize();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const [size, viewport] of Object.entries({ desktop: DESKTOP, phone: PHONE })) {
+      await page.setViewportSize(viewport);
+      await checkPage(page, `${name} (${size}, ${colorScheme})`);
+      await shoot(page, `${name}-${size}-${colorScheme}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.setViewportSize(before);
+}
+
+/** What stands on each card of a page, but for what time alone changes. A result moves up when it is there at once. */
+function cards(page) {
+  return page.evaluate(() =>
+    [...document.querySelectorAll("main .head, main .card")]
+      .map((card) => {
+        const copy = card.cloneNode(true);
+        for (const clock of copy.querySelectorAll("[role=timer]")) clock.remove();
+        return copy.textContent.replace(/just now|\d+ (s|min|h|d) ago/g, "a while ago");
+      })
+      .sort(),
+  );
+}
+
+/** Load a page again, and see that it says the same. */
+export async function reloadSame(page, what) {
+  const before = await cards(page);
+  assert.ok(before.length > 1, `${what} has cards`);
+  await page.reload();
+  let after = [];
+  for (const end = Date.now() + 20_000; Date.now() < end; ) {
+    await page.waitForFunction(() => document.querySelector("main .card") && !document.querySelector(".skeleton"));
+    after = await cards(page);
+    if (isDeepStrictEqual(after, before)) return;
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+  }
+  assert.deepEqual(after, before, `${what} is another after a reload`);
 }
 
 export async function connect(page, wallet = "Test Wallet") {

@@ -6,6 +6,7 @@ import {
   columnsOf,
   curvesOf,
   joinLines,
+  lastStep,
   lastValue,
   orderedNames,
   placeFor,
@@ -23,6 +24,14 @@ const event = (slot: number, step: number, loss: number) => ({
 });
 
 describe("curves", () => {
+  it("tell how far a run is, and each worker of it", () => {
+    const curves = curvesOf([
+      { slot: 0, worker, name: "loss", steps: [1, 9], times: [1, 9], values: [3, 2] },
+    ]);
+    addMetrics(curves, event(1, 7, 5));
+    expect([lastStep(curves), lastStep(curves, 1), lastStep(curves, 2)]).toEqual([9, 7, 0]);
+  });
+
   it("grow by what comes live", () => {
     const curves = curvesOf([
       { slot: 0, worker, name: "loss", steps: [1, 2], times: [1, 2], values: [3, 2] },

@@ -5,6 +5,7 @@ import {
   clearDraft,
   defaultTraining,
   draftFromManifest,
+  draftTitle,
   dropPosted,
   isEmpty,
   loadDraft,
@@ -144,6 +145,54 @@ describe("a draft", () => {
       resources: { cores: 2 },
     };
     expect(manifestOf(draftFromManifest(manifest, "task 7", "LeNet-5"))).toEqual(manifest);
+  });
+});
+
+describe("what was uploaded and not read yet", () => {
+  const storage = new Memory();
+  const file = { cid: preview.source_cid, name: "iris.csv" };
+
+  it("survives a reload, and is called by its name", () => {
+    const draft = { ...newDraft(), unreadData: file };
+    saveDraft(storage, draft);
+    expect(loadDraft(storage)).toEqual(draft);
+    expect(isEmpty(loadDraft(storage))).toBe(false);
+    expect(draftTitle(draft)).toBe("iris.csv");
+    expect(manifestOf({ ...draft, unreadModel: file })).toBeNull();
+  });
+
+  it("is read once it is there", () => {
+    const both = { ...newDraft(), unreadModel: { ...file, name: "iris.keras" }, unreadData: file };
+    expect(withModel(both, "iris.keras", model)).toMatchObject({ unreadModel: null, unreadData: file });
+    expect(withData(both, { name: file.name, testPercent: 10 }, preview).unreadData).toBeNull();
+  });
+
+  it("was not there in drafts of an older page", () => {
+    const { unreadData, unreadModel, ...older } = newDraft();
+    storage.setItem("trainyard.draft", JSON.stringify(older));
+    expect(loadDraft(storage)).toMatchObject({ id: older.id, unreadData: null, unreadModel: null });
+  });
+});
+
+describe("data in which no name tells what is to be learned", () => {
+  const columns = ["a", "b"].map((name) => ({ name }) as DataPreview["columns"][number]);
+  const unknown = { ...preview, columns, target: null, train: null, test: null, classes: null };
+  const choice = { name: "arrays.npz", testPercent: 10 };
+  const draft = withData(withModel(newDraft(), "iris.keras", model), choice, unknown);
+
+  it("makes no manifest, and no training for another target than the one to come", () => {
+    expect(draft.data).toMatchObject({ target: null, columns: ["a", "b"] });
+    expect(draft.training).toBeNull();
+    expect(manifestOf(draft)).toBeNull();
+  });
+
+  it("makes one once that was chosen", () => {
+    const chosen = withData(draft, { ...choice, target: "b" }, { ...preview, columns, target: "b" });
+    expect(chosen.data?.target).toBe("b");
+    expect(manifestOf(chosen)).toMatchObject({
+      data: { train: preview.train },
+      training: { loss: { type: "SparseCategoricalCrossentropy" } },
+    });
   });
 });
 

@@ -19,6 +19,11 @@ export class ApiError extends Error {
   get isMissing(): boolean {
     return this.status === 404;
   }
+
+  /** Whether the same may be taken later: nobody was reached, or somebody was too busy. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
 }
 
 export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
@@ -71,7 +76,7 @@ export async function request<Answer>(path: string, options: RequestInit): Promi
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, unreachable);
   }
-  if (!answer.ok) throw new ApiError(answer.status, await problemOf(answer));
+  if (!answer.ok) throw await errorOf(answer);
   if (answer.status === 204) return undefined as Answer;
   return (await answer.json()) as Answer;
 }
@@ -84,22 +89,38 @@ const unreachable: ProblemDetail = {
   retry_after_s: null,
 };
 
-async function problemOf(answer: Response): Promise<ProblemDetail> {
+/** What an answer that is no good says, also to who asks by other means than those above. */
+export async function errorOf(answer: Response): Promise<ApiError> {
+  const after = Number(answer.headers.get("retry-after") ?? Number.NaN);
+  const retry_after_s = Number.isFinite(after) ? after : null;
   try {
     const { error } = (await answer.json()) as { error?: ProblemDetail };
-    if (error?.message) return error;
+    if (error?.message)
+      return new ApiError(answer.status, { ...error, retry_after_s: error.retry_after_s ?? retry_after_s });
   } catch {
     // Something between the server and us answered.
   }
-  return {
+  return new ApiError(answer.status, {
     code: String(answer.status),
     message: `The server answered with status ${answer.status}.`,
     fix: answer.status >= 500 ? "Try again in a moment." : null,
     field: null,
-    retry_after_s: null,
-  };
+    retry_after_s,
+  });
 }
 
 export function problemText(error: unknown): string {
   return error instanceof Error && error.message ? error.message : "Something went wrong.";
+}
+
+/** What went wrong, and what to do about it where the server said that. */
+export function fullText(error: unknown): string {
+  const fix = error instanceof ApiError ? error.problem.fix : null;
+  return [problemText(error), ...(fix ? [fix] : [])].map(asSentence).join(" ");
+}
+
+/** Unless it begins with the name of something, such as a CID or the place of a field. */
+function asSentence(text: string): string {
+  const sentence = /^[a-z]+[ ,]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+  return /[.!?…]$/.test(sentence) ? sentence : `${sentence}.`;
 }

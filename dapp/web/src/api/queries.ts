@@ -1,6 +1,12 @@
 /** What the pages ask for, with the keys under which it is kept. */
 
-import { keepPreviousData, type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  type QueryClient,
+  queryOptions,
+  useQuery,
+} from "@tanstack/react-query";
 import { get, type Query } from "~/api/client";
 import type {
   AccountView,
@@ -9,6 +15,7 @@ import type {
   Examples,
   ManifestRead,
   MarketStats,
+  NotificationPage,
   ResultView,
   Task,
   TaskPage,
@@ -46,6 +53,28 @@ export function tasksQuery(filters: Query) {
     queryKey: ["market", "tasks", filters],
     queryFn: ({ signal }) => get<TaskPage>("/tasks", filters, signal),
     placeholderData: keepPreviousData,
+  });
+}
+
+const MINE_AT_ONCE = 20;
+
+/** All tasks of a requester, as many as were asked for. */
+export function postedQuery(requester: string) {
+  return infiniteQueryOptions({
+    queryKey: ["market", "tasks", "of", requester],
+    queryFn: ({ pageParam: cursor, signal }) =>
+      get<TaskPage>("/tasks", { requester, cursor, limit: MINE_AT_ONCE }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  });
+}
+
+export function notificationsQuery(address: string) {
+  return infiniteQueryOptions({
+    queryKey: ["notifications", address],
+    queryFn: ({ pageParam: cursor, signal }) => get<NotificationPage>("/notifications", { cursor }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
   });
 }
 

@@ -8,7 +8,13 @@ import { failureText, isOver, POLICY_WORDS } from "~/protocol/states";
 import { formatAgo, formatCount, formatDuration, plural } from "~/protocol/units";
 import { Link } from "~/router";
 
-export function TaskTable({ tasks }: { tasks: TaskSummary[] }) {
+interface TableProps {
+  tasks: TaskSummary[];
+  /** Of one requester, who needs not be told on each row. */
+  isOfOne?: boolean;
+}
+
+export function TaskTable({ tasks, isOfOne = false }: TableProps) {
   const now = useNow(5_000);
   const amount = useAmount();
   return (
@@ -23,7 +29,7 @@ export function TaskTable({ tasks }: { tasks: TaskSummary[] }) {
             <th scope="col" className="right">
               Reward
             </th>
-            <th scope="col">Requester</th>
+            {!isOfOne && <th scope="col">Requester</th>}
             <th scope="col" className="right">
               Time
             </th>
@@ -63,9 +69,11 @@ export function TaskTable({ tasks }: { tasks: TaskSummary[] }) {
               <td data-label="Reward" className="right number">
                 {amount(task.reward_wei, 4)}
               </td>
-              <td data-label="Requester" className="wide-only">
-                <AddressTag address={task.requester} />
-              </td>
+              {!isOfOne && (
+                <td data-label="Requester" className="wide-only">
+                  <AddressTag address={task.requester} />
+                </td>
+              )}
               <td data-label="Time" className="right number">
                 {timeText(task, now)}
               </td>

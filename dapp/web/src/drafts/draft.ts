@@ -26,6 +26,12 @@ export interface DraftData {
   preview: DataPreview | null;
 }
 
+/** What is in the store, and was not read by the server yet. */
+export interface Unread {
+  cid: string;
+  name: string;
+}
+
 /** What the requester wants otherwise than the market's good defaults. */
 export interface Wishes {
   envClass?: `0x${string}`;
@@ -50,7 +56,9 @@ export interface Draft {
   stored: string | null;
   origin: string | null;
   model: DraftModel | null;
+  unreadModel: Unread | null;
   data: DraftData | null;
+  unreadData: Unread | null;
   training: Manifest | null;
   extras: Manifest;
   /** Whether segments are cut by the page, or as somebody said. */
@@ -73,7 +81,9 @@ export function newDraft(): Draft {
     stored: null,
     origin: null,
     model: null,
+    unreadModel: null,
     data: null,
+    unreadData: null,
     training: null,
     extras: {},
     hasOwnSegments: false,
@@ -136,7 +146,7 @@ export function bringBack(storage: TextStore, id: string): void {
 }
 
 export function isEmpty(draft: Draft): boolean {
-  return !draft.model && !draft.data;
+  return !draft.model && !draft.data && !draft.unreadModel && !draft.unreadData;
 }
 
 /** Whether one is the other still, wherever it is stored. Every change makes its part anew. */
@@ -146,7 +156,8 @@ export function isSameDraft(one: Draft, other: Draft): boolean {
 }
 
 export function draftTitle(draft: Draft): string {
-  return draft.model?.name ?? draft.data?.name ?? "Draft";
+  const { model, data, unreadModel, unreadData } = draft;
+  return model?.name ?? data?.name ?? unreadModel?.name ?? unreadData?.name ?? "Draft";
 }
 
 /** A whole manifest taken apart: an example, or a task that is run again. */
@@ -185,7 +196,7 @@ export function withModel(draft: Draft, name: string, view: ModelView): Draft {
     notes: view.notes,
   };
   const training = view.training ? { ...(draft.training ?? {}), ...view.training } : draft.training;
-  return completed({ ...draft, model, training });
+  return completed({ ...draft, model, unreadModel: null, training });
 }
 
 /** How data was asked for. `columns` are those of a table, whose features have other names. */
@@ -211,7 +222,12 @@ export function withData(draft: Draft, choice: DataChoice, preview: DataPreview)
     notes: preview.notes,
     preview: kept(preview),
   };
-  return completed({ ...draft, data });
+  return completed({ ...draft, data, unreadData: null });
+}
+
+/** Whether it is still to be chosen what the model learns: names in a file do not always tell. */
+export function lacksTarget(data: Pick<DraftData, "source" | "target">): boolean {
+  return data.source !== null && data.target === null;
 }
 
 /** A preview that fits into the browser's storage beside the rest. */
@@ -231,7 +247,7 @@ export function tableColumns(firstLine: string): string[] {
 
 /** Fills in what training needs once model and data are there. */
 export function completed(draft: Draft): Draft {
-  if (!draft.model || !draft.data) return draft;
+  if (!draft.model || !draft.data || lacksTarget(draft.data)) return draft;
   const given = draft.training ?? {};
   const defaults = defaultTraining(draft.data, outputActivation(draft.model.section));
   return { ...draft, training: { ...defaults, ...given } };
@@ -273,7 +289,7 @@ export function segmentSteps(records: number, batch: number, epochs: number): nu
 
 /** The manifest of a draft, or null until there is enough of one. */
 export function manifestOf(draft: Draft): Manifest | null {
-  if (!draft.model || !draft.data || !draft.training) return null;
+  if (!draft.model || !draft.data || lacksTarget(draft.data) || !draft.training) return null;
   const training: Manifest = { ...draft.training };
   const until = (training.until ?? {}) as { epochs?: number };
   if (training.mode === "rounds") delete training.steps_per_segment;

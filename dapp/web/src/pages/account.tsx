@@ -1,10 +1,10 @@
 /** The visitor's own things: money in the market, tasks, notifications, drafts. */
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { get, problemText, send } from "~/api/client";
+import { fullText, get, problemText, send } from "~/api/client";
 import { useLive } from "~/api/live";
-import { accountQuery, tasksQuery } from "~/api/queries";
+import { accountQuery, notificationsQuery, postedQuery } from "~/api/queries";
 import type { NotificationPage, Draft as StoredDraft } from "~/api/types";
 import { Button, Card, Empty, Notice, Skeleton, SkeletonRows } from "~/components/basics";
 import { AddressTag, Amount, useAmount } from "~/components/chain";
@@ -53,7 +53,8 @@ function Shown({ address }: { address: `0x${string}` }) {
     void client.invalidateQueries({ queryKey: ["market", "tasks"] });
     void client.invalidateQueries({ queryKey: ["notifications"] });
   });
-  const posted = useQuery(tasksQuery({ requester: address, limit: 20 }));
+  const posted = useInfiniteQuery(postedQuery(address));
+  const tasks = posted.data?.pages.flatMap((page) => page.items);
   return (
     <div className="stack">
       <div className="head">
@@ -65,16 +66,19 @@ function Shown({ address }: { address: `0x${string}` }) {
       <div className="split">
         <div className="stack">
           <Card flush title="Your tasks">
-            {posted.error && !posted.data ? (
+            {posted.error && !tasks ? (
               <div className="card-body">
                 <Trouble error={posted.error} what="Your tasks" retry={() => void posted.refetch()} />
               </div>
-            ) : !posted.data ? (
+            ) : !tasks ? (
               <div className="card-body">
                 <SkeletonRows rows={3} height="52px" />
               </div>
-            ) : posted.data.items.length ? (
-              <TaskTable tasks={posted.data.items} />
+            ) : tasks.length ? (
+              <>
+                <TaskTable tasks={tasks} isOfOne />
+                <More what="tasks" list={posted} />
+              </>
             ) : (
               <Empty icon="play" title="You have not posted a task">
                 <p>Take an example or drop a model of your own; it takes a minute.</p>
@@ -89,6 +93,31 @@ function Shown({ address }: { address: `0x${string}` }) {
         <aside className="stack">
           <Funds address={address} />
         </aside>
+      </div>
+    </div>
+  );
+}
+
+interface MoreProps {
+  what: string;
+  list: {
+    hasNextPage: boolean;
+    isFetchingNextPage: boolean;
+    isFetchNextPageError: boolean;
+    error: unknown;
+    fetchNextPage: () => unknown;
+  };
+}
+
+function More({ what, list }: MoreProps) {
+  if (!list.hasNextPage) return null;
+  return (
+    <div className="card-body stack stack-s">
+      {list.isFetchNextPageError && <Trouble error={list.error} what={`More ${what}`} />}
+      <div>
+        <Button size="small" busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          More {what}
+        </Button>
       </div>
     </div>
   );
@@ -175,35 +204,37 @@ function Personal({ address }: { address: `0x${string}` }) {
   return (
     <>
       <Notifications
+        address={address}
         signOut={
           <Button size="small" look="quiet" onClick={() => signOut.mutate()}>
             Sign out
           </Button>
         }
       />
-      <Drafts />
+      <Drafts address={address} />
     </>
   );
 }
 
-function Notifications({ signOut }: { signOut: React.ReactNode }) {
+function Notifications({ address, signOut }: { address: string; signOut: React.ReactNode }) {
   const client = useQueryClient();
-  const { data, error, refetch } = useQuery({
-    queryKey: ["notifications"],
-    queryFn: ({ signal }) => get<NotificationPage>("/notifications", {}, signal),
-  });
+  const query = notificationsQuery(address);
+  const list = useInfiniteQuery(query);
+  const { data, error, refetch } = list;
   const read = useMutation({
     mutationFn: (id: number) => send<NotificationPage>("POST", "/notifications/read", { id }),
-    onSuccess: (page) => client.setQueryData(["notifications"], page),
+    onSuccess: () => client.invalidateQueries({ queryKey: query.queryKey }),
   });
-  const newest = data?.items[0]?.id;
+  const items = data?.pages.flatMap((page) => page.items) ?? [];
+  const unread = data?.pages[0]?.unread ?? 0;
+  const newest = items[0]?.id;
   return (
     <Card
       flush
-      title={data?.unread ? `Notifications (${data.unread} new)` : "Notifications"}
+      title={unread ? `Notifications (${unread} new)` : "Notifications"}
       action={
         <span className="row">
-          {data && data.unread > 0 && newest !== undefined && (
+          {unread > 0 && newest !== undefined && (
             <Button size="small" busy={read.isPending} onClick={() => read.mutate(newest)}>
               Mark all as read
             </Button>
@@ -212,6 +243,13 @@ function Notifications({ signOut }: { signOut: React.ReactNode }) {
         </span>
       }
     >
+      {read.error && (
+        <div className="card-body">
+          <Notice tone="bad" title="Not marked as read" urgent>
+            {fullText(read.error)}
+          </Notice>
+        </div>
+      )}
       {error && !data ? (
         <div className="card-body">
           <Trouble error={error} what="Notifications" retry={() => void refetch()} />
@@ -220,29 +258,39 @@ function Notifications({ signOut }: { signOut: React.ReactNode }) {
         <div className="card-body">
           <SkeletonRows rows={3} height="36px" />
         </div>
-      ) : data.items.length === 0 ? (
+      ) : items.length === 0 ? (
         <Empty icon="bell" title="Nothing to tell yet">
           <p>You hear here when workers join, when a task is settled or fails, and when it is your move.</p>
         </Empty>
       ) : (
-        <ul className="events">
-          {data.items.map((one) => (
-            <li key={one.id}>
-              <span className="small faint number">{formatAgo(one.time)}</span>
-              <span className={one.is_read ? "muted" : "bold"}>{one.text}</span>
-              {one.task && <Link to={`/tasks/${one.task}`}>Task {one.task}</Link>}
-            </li>
-          ))}
-        </ul>
+        <>
+          <ul className="events" aria-label="Notifications">
+            {items.map((one) => (
+              <li key={one.id}>
+                <span className="small faint number">{formatAgo(one.time)}</span>
+                <span className={one.is_read ? "muted" : "bold"}>
+                  {!one.is_read && <span className="visually-hidden">New: </span>}
+                  {one.text}
+                </span>
+                {one.task && <Link to={`/tasks/${one.task}`}>Task {one.task}</Link>}
+              </li>
+            ))}
+          </ul>
+          <More what="notifications" list={list} />
+        </>
       )}
     </Card>
   );
 }
 
-function Drafts() {
+function Drafts({ address }: { address: string }) {
   const client = useQueryClient();
-  const { data } = useQuery({
-    queryKey: ["drafts"],
+  const {
+    data,
+    error: trouble,
+    refetch,
+  } = useQuery({
+    queryKey: ["drafts", address],
     queryFn: async ({ signal }) => (await get<{ items: StoredDraft[] }>("/drafts", {}, signal)).items,
   });
   const [error, setError] = useState<string | null>(null);
@@ -253,9 +301,16 @@ function Drafts() {
   };
   const remove = async (id: string) => {
     setError(null);
-    await send("DELETE", `/drafts/${id}`).catch((caught: unknown) => setError(problemText(caught)));
+    await send("DELETE", `/drafts/${id}`).catch((caught: unknown) => setError(fullText(caught)));
     void client.invalidateQueries({ queryKey: ["drafts"] });
   };
+  if (trouble && !data) {
+    return (
+      <Card title="Drafts">
+        <Trouble error={trouble} what="Your drafts" retry={() => void refetch()} />
+      </Card>
+    );
+  }
   if (!data?.length) return null;
   return (
     <Card flush title="Drafts">
@@ -265,11 +320,13 @@ function Drafts() {
         onKeep={() => setAsked(null)}
       />
       {error && (
-        <Notice tone="bad" title="Not deleted">
-          {error}
-        </Notice>
+        <div className="card-body">
+          <Notice tone="bad" title="Not deleted" urgent>
+            {error}
+          </Notice>
+        </div>
       )}
-      <ul className="events">
+      <ul className="events" aria-label="Drafts">
         {data.map((one) => (
           <li key={one.id}>
             <span className="small faint number">{formatAgo(one.updated_at)}</span>

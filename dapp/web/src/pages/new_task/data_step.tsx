@@ -2,12 +2,20 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { problemText, send } from "~/api/client";
+import { fullText, send } from "~/api/client";
 import type { Column, DataPreview, PreviewRequest } from "~/api/types";
 import { Button, Notice, Skeleton } from "~/components/basics";
 import { Dropzone } from "~/components/dropzone";
 import { Field } from "~/components/forms";
-import { type DataChoice, type Draft, tableColumns, withData } from "~/drafts/draft";
+import {
+  type DataChoice,
+  type Draft,
+  lacksTarget,
+  tableColumns,
+  type Unread,
+  withData,
+} from "~/drafts/draft";
+import { UnreadNotice, useReading } from "~/pages/new_task/reading";
 import { formatCount, plural } from "~/protocol/units";
 
 interface StepProps {
@@ -18,12 +26,11 @@ interface StepProps {
 const TEST_PERCENT = 10;
 
 export function DataStep({ draft, change }: StepProps) {
-  const [isReading, setReading] = useState(false);
-  const [error, setError] = useState<string | null>(null);
-  const read = async (cid: string, choice: DataChoice) => {
-    setReading(true);
-    setError(null);
-    try {
+  const unread = draft.unreadData;
+  const forget = () => change((before) => ({ ...before, unreadData: null }));
+  const { isReading, error, read: begin } = useReading(forget);
+  const read = (cid: string, choice: DataChoice) =>
+    begin(async () => {
       const wanted: PreviewRequest = {
         cid,
         test_percent: choice.testPercent,
@@ -31,12 +38,13 @@ export function DataStep({ draft, change }: StepProps) {
         ...(choice.target ? { target: choice.target } : {}),
       };
       const preview = await send<DataPreview>("POST", "/data/preview", wanted);
-      change((before) => withData(before, choice, preview));
-    } catch (caught) {
-      setError(problemText(caught));
-    } finally {
-      setReading(false);
-    }
+      const isWanted = ({ unreadData, data }: Draft) => unreadData?.cid === cid || data?.source === cid;
+      change((before) => (isWanted(before) ? withData(before, choice, preview) : before));
+    });
+  const take = async ({ cid, name }: Unread, file?: File) => {
+    change((before) => ({ ...before, unreadData: { cid, name } }));
+    const columns = file ? await columnsIn(file) : [];
+    await read(cid, { name, testPercent: TEST_PERCENT, columns });
   };
   return (
     <div className="stack stack-m">
@@ -53,24 +61,21 @@ export function DataStep({ draft, change }: StepProps) {
             what="an .npz, a CSV, a folder of images, or TFRecords"
             folders
             busyText={isReading ? "Reading the records …" : null}
-            onUploaded={async ({ cid, name, kind }, files) => {
-              const columns = kind === "csv" ? await columnsIn(files[0]) : [];
-              await read(cid, { name, testPercent: TEST_PERCENT, columns });
-            }}
+            onUploaded={(uploaded, [file]) => void take(uploaded, uploaded.kind === "csv" ? file : undefined)}
           >
             <span className="small">
               Images lie in one folder per class. A tenth of the records is kept for the test.
             </span>
           </Dropzone>
-          <ByCid
-            isReading={isReading}
-            onGiven={(cid) => void read(cid, { name: cid, testPercent: TEST_PERCENT })}
-          />
+          <ByCid isReading={isReading} onGiven={(cid) => void take({ cid, name: cid })} />
         </>
       )}
-      {error && (
+      {unread && !isReading && (
+        <UnreadNotice unread={unread} error={error} onRead={() => void take(unread)} onForget={forget} />
+      )}
+      {Boolean(error) && !unread && (
         <Notice tone="bad" title="This data cannot be taken" urgent>
-          {error}
+          {fullText(error)}
         </Notice>
       )}
     </div>
@@ -80,8 +85,8 @@ export function DataStep({ draft, change }: StepProps) {
 const HEADER_BYTES = 16_384;
 
 /** The first line of a table, read here: the server speaks of features, not of columns. */
-async function columnsIn(file: File | undefined): Promise<string[]> {
-  const text = (await file?.slice(0, HEADER_BYTES).text()) ?? "";
+async function columnsIn(file: File): Promise<string[]> {
+  const text = await file.slice(0, HEADER_BYTES).text();
   return tableColumns(text.split(/\r?\n/, 1)[0] ?? "");
 }
 
@@ -170,15 +175,27 @@ function Chosen({ draft, isReading, read, forget }: ChosenProps) {
       ))}
       {data.source && (
         <div className="fields">
-          <Field label="Predict" hint="The column that the model learns.">
-            {({ id }) => (
+          <Field
+            label="Predict"
+            hint="The column that the model learns."
+            error={lacksTarget(data) ? "Choose the column that the model learns." : undefined}
+          >
+            {({ id, describedBy, invalid }) => (
               <select
                 id={id}
                 className="select"
                 value={data.target ?? ""}
                 disabled={isReading}
+                aria-invalid={invalid}
+                aria-describedby={describedBy}
                 onChange={(event) => again({ target: event.target.value })}
               >
+                {/* Else the first one seems to be chosen, and choosing it changes nothing. */}
+                {data.target === null && (
+                  <option value="" disabled>
+                    Choose …
+                  </option>
+                )}
                 {data.columns.map((name) => (
                   <option key={name}>{name}</option>
                 ))}
@@ -261,9 +278,9 @@ export function pictureIn(record: Record<string, unknown>): string | null {
 function FirstRows({ preview }: { preview: DataPreview }) {
   const columns = preview.columns.slice(0, 8);
   return (
-    <div className="table-wrap">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
+    <section className="table-wrap" aria-label="First records" tabIndex={0}>
       <table className="table small">
-        <caption className="visually-hidden">First records</caption>
         <thead>
           <tr>
             {columns.map((column) => (
@@ -287,7 +304,7 @@ function FirstRows({ preview }: { preview: DataPreview }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }
 

@@ -2,13 +2,14 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { problemText, send } from "~/api/client";
+import { fullText, problemText, send } from "~/api/client";
 import { examplesQuery } from "~/api/queries";
-import type { ExampleTask, LayerView, ModelView, Uploaded } from "~/api/types";
+import type { ExampleTask, LayerView, ModelView } from "~/api/types";
 import { Button, Notice, SkeletonRows } from "~/components/basics";
 import { Dropzone } from "~/components/dropzone";
 import { Trouble } from "~/components/errors";
-import { type Draft, draftFromManifest, withModel } from "~/drafts/draft";
+import { type Draft, draftFromManifest, type Unread, withModel } from "~/drafts/draft";
+import { UnreadNotice, useReading } from "~/pages/new_task/reading";
 import { formatCount, plural } from "~/protocol/units";
 
 interface StepProps {
@@ -18,19 +19,15 @@ interface StepProps {
 }
 
 export function ModelStep({ draft, change, layers }: StepProps) {
-  const [isReading, setReading] = useState(false);
-  const [error, setError] = useState<string | null>(null);
-  const read = async (uploaded: Uploaded) => {
-    setReading(true);
-    setError(null);
-    try {
-      const view = await send<ModelView>("POST", "/models", { cid: uploaded.cid });
-      change((before) => withModel(before, uploaded.name, view));
-    } catch (caught) {
-      setError(problemText(caught));
-    } finally {
-      setReading(false);
-    }
+  const unread = draft.unreadModel;
+  const forget = () => change((before) => ({ ...before, unreadModel: null }));
+  const { isReading, error, read } = useReading(forget);
+  const take = ({ cid, name }: Unread) => {
+    change((before) => ({ ...before, unreadModel: { cid, name } }));
+    void read(async () => {
+      const view = await send<ModelView>("POST", "/models", { cid });
+      change((before) => (before.unreadModel?.cid === cid ? withModel(before, name, view) : before));
+    });
   };
   if (draft.model) {
     return (
@@ -52,13 +49,16 @@ export function ModelStep({ draft, change, layers }: StepProps) {
         what="a .keras file or a Keras JSON"
         accept=".keras,.json,application/json"
         busyText={isReading ? "Reading the model in a sandbox …" : null}
-        onUploaded={(uploaded) => void read(uploaded)}
+        onUploaded={take}
       >
         <span className="small">Save it with model.save("model.keras"). Custom layers are not run.</span>
       </Dropzone>
-      {error && (
+      {unread && !isReading && (
+        <UnreadNotice unread={unread} error={error} onRead={() => take(unread)} onForget={forget} />
+      )}
+      {Boolean(error) && !unread && (
         <Notice tone="bad" title="This model cannot be taken" urgent>
-          {error}
+          {fullText(error)}
         </Notice>
       )}
     </div>

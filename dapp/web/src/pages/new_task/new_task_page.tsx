@@ -7,7 +7,7 @@ import { manifestQuery } from "~/api/queries";
 import { Button, Card, Notice } from "~/components/basics";
 import { Icon } from "~/components/icons";
 import { useTitle } from "~/components/title";
-import { draftFromManifest, isEmpty, manifestOf } from "~/drafts/draft";
+import { draftFromManifest, isEmpty, lacksTarget, manifestOf } from "~/drafts/draft";
 import { ReplaceDialog } from "~/drafts/replace_dialog";
 import { useDraft } from "~/drafts/use_draft";
 import { DataStep } from "~/pages/new_task/data_step";
@@ -94,7 +94,7 @@ export default function NewTaskPage() {
           <Step number={1} title="Model" isDone={draft.model !== null}>
             <ModelStep draft={draft} change={change} layers={quote.manifest?.layers} />
           </Step>
-          <Step number={2} title="Data" isDone={draft.data !== null}>
+          <Step number={2} title="Data" isDone={draft.data !== null && !lacksTarget(draft.data)}>
             <DataStep draft={draft} change={change} />
           </Step>
           <Step number={3} title="Training" isDone={Boolean(quote.manifest)}>

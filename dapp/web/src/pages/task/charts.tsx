@@ -4,7 +4,7 @@ import { lazy, Suspense } from "react";
 import type { Task } from "~/api/types";
 import { Bar, Card, Empty, Skeleton, SkeletonRows } from "~/components/basics";
 import { Trouble } from "~/components/errors";
-import { type Curve, columnsOf, lastValue, MOST_CHARTS, orderedNames } from "~/pages/task/curves";
+import { type Curve, columnsOf, lastStep, lastValue, MOST_CHARTS, orderedNames } from "~/pages/task/curves";
 import type { Run } from "~/pages/task/use_run";
 import { isOver } from "~/protocol/states";
 import { formatCount, plural } from "~/protocol/units";
@@ -59,10 +59,7 @@ export function Charts({ view, run }: { view: Task; run: Run }) {
 
 function Progress({ view, run }: { view: Task; run: Run }) {
   const steps = view.task.summary.steps ?? 0;
-  const last = Math.max(
-    0,
-    ...[...run.curves.values()].flatMap((bySlot) => [...bySlot.values()].map((one) => one.steps.at(-1) ?? 0)),
-  );
+  const last = lastStep(run.curves);
   if (!steps || !last) return null;
   return (
     <div className="row small muted">

@@ -138,6 +138,13 @@ export function orderedNames(curves: Curves): string[] {
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
+/** How far a run is, or one worker of it; 0 where nothing was told. */
+export function lastStep(curves: Curves, slot?: number): number {
+  const all = [...curves.values()].flatMap((bySlot) => [...bySlot.values()]);
+  const theirs = all.filter((curve) => slot === undefined || curve.slot === slot);
+  return Math.max(0, ...theirs.map((curve) => curve.steps.at(-1) ?? 0));
+}
+
 export function lastValue(bySlot: ReadonlyMap<number, Curve>): number | null {
   const ends = [...bySlot.values()]
     .map((curve) => curve.values.at(-1))

@@ -1,11 +1,12 @@
 /** What came of it, as files: the way from the claim to the weights is walked before any of them is handed out. */
 
 import { useState } from "react";
-import { problemText, request } from "~/api/client";
+import { fullText } from "~/api/client";
 import type { ResultView, Task } from "~/api/types";
 import { Button, Notice } from "~/components/basics";
 import { Icon } from "~/components/icons";
 import { fetchVerified, saveFile } from "~/content/download";
+import { modelCid } from "~/content/model_file";
 import { checkLastState, lastState, walk } from "~/content/proof";
 import { checkWeights } from "~/content/weights";
 import { useChainClaim } from "~/pages/task/use_chain_claim";
@@ -21,6 +22,8 @@ interface Download {
   left?: string;
   cid?: string;
   error?: string;
+  /** Why the server is asked again in a moment. */
+  waits?: string | null;
 }
 
 type Kind = "model" | "weights";
@@ -59,14 +62,15 @@ export function Downloads({ view, result }: { view: Task; result: ResultView }) 
         tell({ state: "done", bytes: weights.length, cid: result.state_cid ?? way.run });
         return;
       }
-      const cid = await modelCid(id);
+      const cid = await modelCid(id, (why) => tell({ waits: why }));
+      tell({ waits: null });
       const model = await fetched(cid);
       const count = checkWeights(model, weights);
       said(`All ${plural(count, "array")} of weights are in the .keras file, byte for byte.`);
       saveFile(model, found.name);
       tell({ state: "done", bytes: model.length, left: MADE_HERE, cid });
     } catch (caught) {
-      tell({ state: "bad", error: problemText(caught) });
+      tell({ state: "bad", error: fullText(caught), waits: null });
     }
   };
   const isBusy = download?.state === "busy";
@@ -99,18 +103,6 @@ export function Downloads({ view, result }: { view: Task; result: ResultView }) 
   );
 }
 
-/** The model is made of the last state when it is first asked for; the server says its CID then. */
-async function modelCid(id: number): Promise<string> {
-  const answer = await fetch(`/api/v1/tasks/${id}/result/model.keras`, { method: "GET" });
-  const cid = answer.headers.get("x-content-cid");
-  await answer.body?.cancel();
-  if (answer.ok && cid) return cid;
-  const { model_cid: known } = await request<ResultView>(`/tasks/${id}/result`, {});
-  if (!known)
-    throw new Error("The server could not make the model file. The weights can still be downloaded.");
-  return known;
-}
-
 function DownloadNotice({ download }: { download: Download }) {
   const { state, name, bytes } = download;
   const titles = {
@@ -122,6 +114,7 @@ function DownloadNotice({ download }: { download: Download }) {
   return (
     <Notice tone={tones[state]} title={titles[state]} urgent={state === "bad"}>
       {download.error && <p>{download.error}</p>}
+      {download.waits && <p>{download.waits}</p>}
       {download.checked.length > 0 && (
         <ul className="checked small">
           {download.checked.map((text) => (

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from "react";
 import { ApiError } from "~/api/client";
 import { type Line, type LiveEvent, useLive } from "~/api/live";
 import { forgetTask, taskKeys, taskQuery, timelineQuery } from "~/api/queries";
-import type { Task, TimelineEvent } from "~/api/types";
+import type { Task, Timeline, TimelineEvent } from "~/api/types";
 import { Badge, Card, Empty, SkeletonRows, StateBadge, TabPanel, Tabs } from "~/components/basics";
 import { AddressTag, ClassTag, useAmount } from "~/components/chain";
 import { Trouble } from "~/components/errors";
@@ -45,15 +45,20 @@ function isMissing(error: unknown): boolean {
 export default function TaskPage({ id }: { id: number }) {
   const client = useQueryClient();
   const isOurs = useTransactions().some((one) => one.task === id);
+  // What was posted here a moment ago is on the chain; the server sees it with its next look.
+  const patience = {
+    retry: (count: number, error: Error) => (isMissing(error) ? isOurs && count < WAITS : count < 3),
+    retryDelay: 700,
+  };
   const view = useQuery({
     ...taskQuery(id),
-    // What was posted here a moment ago is on the chain; the server sees it with its next look.
-    retry: (count, error) => (isMissing(error) ? isOurs && count < WAITS : count < 3),
-    retryDelay: 700,
+    ...patience,
     // A deadline that passes is no event: what may be done then is asked for.
     refetchInterval: ({ state: { data, error } }) =>
       data && !error && isOver(data.task.state) ? false : REFRESH_MS,
   });
+  // Both at once: stages that come after the rest push it down.
+  const timeline = useQuery({ ...timelineQuery(id), ...patience });
   useTitle(view.data ? `Task ${id}: ${taskTitle(view.data.task)}` : `Task ${id}`);
   const run = useRun(id);
   const take = (event: LiveEvent) => {
@@ -80,7 +85,8 @@ export default function TaskPage({ id }: { id: number }) {
   if (view.error && !view.data) {
     return <Trouble error={view.error} what={`Task ${id}`} retry={() => void view.refetch()} />;
   }
-  return view.data ? <Shown view={view.data} run={run} line={line} /> : <Loading />;
+  if (!view.data || timeline.isPending) return <Loading />;
+  return <Shown view={view.data} timeline={timeline.data} run={run} line={line} />;
 }
 
 function NoTask({ id, isGone }: { id: number; isGone: boolean }) {
@@ -117,10 +123,16 @@ function Loading() {
   );
 }
 
-function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>; line: Line }) {
+interface ShownProps {
+  view: Task;
+  timeline: Timeline | undefined;
+  run: ReturnType<typeof useRun>;
+  line: Line;
+}
+
+function Shown({ view, timeline, run, line }: ShownProps) {
   const [search, change] = useSearch();
   const tab = TABS.some((one) => one.id === search.get("tab")) ? (search.get("tab") ?? "run") : "run";
-  const timeline = useQuery(timelineQuery(view.task.id));
   const { task } = view;
   // What comes while somebody watches must not push away what they look at: then it is below.
   const [isAbove] = useState(isOver(task.state));
@@ -129,7 +141,7 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
     <div className="stack">
       <Header view={view} line={line} />
       <Card>
-        <Stages stages={timeline.data?.stages} />
+        <Stages stages={timeline?.stages} />
       </Card>
       <ClockCard view={view} />
       <div className="split">
@@ -143,13 +155,13 @@ function Shown({ view, run, line }: { view: Task; run: ReturnType<typeof useRun>
               onChange={(next) => change({ tab: next === "run" ? null : next })}
             />
           </div>
-          <TabPanel id={tab}>{panelOf(tab, view, run, timeline.data?.events)}</TabPanel>
+          <TabPanel id={tab}>{panelOf(tab, view, run, timeline?.events)}</TabPanel>
           {!isAbove && result}
         </div>
         <aside className="stack">
           <MovesCard view={view} />
           <MoneyCard view={view} />
-          <WorkersCard view={view} />
+          <WorkersCard view={view} run={run} />
         </aside>
       </div>
     </div>

@@ -5,6 +5,8 @@ import type { SlotView, Task } from "~/api/types";
 import { Badge, Bar, Card } from "~/components/basics";
 import { AddressTag, useAmount } from "~/components/chain";
 import { useNow } from "~/components/clock";
+import { lastStep } from "~/pages/task/curves";
+import type { Run } from "~/pages/task/use_run";
 import { isOver, type Tone } from "~/protocol/states";
 import { formatAgo, formatCount, formatPercent } from "~/protocol/units";
 
@@ -16,7 +18,7 @@ const STATUS: Record<SlotView["status"], { label: string; tone: Tone }> = {
   left: { label: "Left", tone: "bad" },
 };
 
-export function WorkersCard({ view }: { view: Task }) {
+export function WorkersCard({ view, run }: { view: Task; run: Run }) {
   const { task, slots } = view;
   return (
     <Card
@@ -29,19 +31,21 @@ export function WorkersCard({ view }: { view: Task }) {
     >
       <ul className="stack stack-m">
         {slots.map((slot) => (
-          <Slot key={slot.index} slot={slot} view={view} />
+          <Slot key={slot.index} slot={slot} view={view} run={run} />
         ))}
       </ul>
     </Card>
   );
 }
 
-function Slot({ slot, view }: { slot: SlotView; view: Task }) {
+function Slot({ slot, view, run }: { slot: SlotView; view: Task; run: Run }) {
   const amount = useAmount();
   const now = useNow(5_000);
   const { currency } = useConfig();
   const { task } = view;
   const steps = task.summary.steps ?? 0;
+  // What comes live is newer than the last view of the task, unless it is of who had the slot before.
+  const step = slot.step === null ? null : lastStep(run.curves, slot.index) || slot.step;
   const look = STATUS[slot.status];
   return (
     <li className="stack stack-s">
@@ -54,13 +58,13 @@ function Slot({ slot, view }: { slot: SlotView; view: Task }) {
         <Badge tone={look.tone}>{slot.is_lead && slot.claim ? "Leads" : look.label}</Badge>
       </div>
       {slot.worker && task.state === "running" && steps > 0 && (
-        <Bar part={(slot.step ?? 0) / steps} label={`Training of worker ${slot.index}`} />
+        <Bar part={(step ?? 0) / steps} label={`Training of worker ${slot.index}`} />
       )}
       {slot.worker && (
         <p className="small muted">
           {[
             slot.phase && !isOver(task.state) ? slot.phase : null,
-            slot.step !== null ? `step ${formatCount(slot.step)}` : null,
+            step !== null ? `step ${formatCount(step)}` : null,
             slot.examples_per_s ? `${formatCount(Math.round(slot.examples_per_s))} examples/s` : null,
             slot.contribution !== null ? `${formatPercent(slot.contribution)} of the work` : null,
             slot.last_seen && !isOver(task.state) ? `heard ${formatAgo(slot.last_seen, now)}` : null,
