@@ -197,6 +197,8 @@ class FeedRow(Base):
     sequence: Mapped[int] = mapped_column(BigInteger)
     phase: Mapped[str] = mapped_column(String(40))
     last_seen: Mapped[int] = mapped_column(BigInteger)
+    # Who takes over from another does not begin at the first step.
+    first_step: Mapped[int | None] = mapped_column(BigInteger)
     step: Mapped[int] = mapped_column(BigInteger)
     steps: Mapped[int] = mapped_column(BigInteger)
     values: Mapped[str] = mapped_column(Text)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from dapp.database.models import EventRow, PersonRow, ReadMark
 from dapp.indexer.indexing import timed_of
-from dapp.reading.cursors import decode_cursor, encode_cursor
+from dapp.reading.cursors import BIG_INTEGER, decode_cursor, encode_cursor
 from dapp.schemas.personal import Notification, NotificationPage
 from dapp.services import Services
 from trainyard.protocol.ledger import Event
@@ -49,20 +49,22 @@ def notifications(
 
 
 def mark_read(services: Services, address: str, up_to: int) -> NotificationPage:
-    with services.database.writing() as session:
-        mark = session.get(ReadMark, address)
-        if mark is None:
+    def mark(session: Session) -> NotificationPage:
+        known = session.get(ReadMark, address)
+        if known is None:
             session.add(ReadMark(address=address, up_to=up_to))
         else:
-            mark.up_to = max(mark.up_to, up_to)
+            known.up_to = max(known.up_to, up_to)
         session.flush()
         return _page(session, address, None, _PAGE)
+
+    return services.database.write(mark)
 
 
 def _page(session: Session, address: str, cursor: str | None, most: int) -> NotificationPage:
     mark = session.get(ReadMark, address)
     read = 0 if mark is None else mark.up_to
-    before = decode_cursor(cursor, (int,))[0] if cursor is not None else None
+    before = decode_cursor(cursor, (BIG_INTEGER,))[0] if cursor is not None else None
     some = list(islice(_told(session, address, before), most + 1))
     more, some = len(some) > most, some[:most]
     return NotificationPage(

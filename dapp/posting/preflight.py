@@ -2,6 +2,7 @@
 
 from dapp.errors import ApiError
 from dapp.posting.quoting import as_terms, sentence_of
+from dapp.posting.reachable import Look
 from dapp.posting.rehearsing import rehearse
 from dapp.reaching import BusyError
 from dapp.reading.statistics import classes_of
@@ -13,7 +14,6 @@ from trainyard.chain.client import MarketClient
 from trainyard.chain.endpoints import Endpoints
 from trainyard.chain.errors import RevertedError
 from trainyard.chain.quantities import parse_number
-from trainyard.content.names import ContentPath
 from trainyard.engine.rehearsing import Rehearsal
 from trainyard.protocol.errors import TrainyardError
 from trainyard.protocol.manifest import Manifest
@@ -22,6 +22,7 @@ from trainyard.protocol.telling import amount, counted
 
 # Of the currency that fees are paid in, beside what is locked.
 _FEE_RESERVE = 10**16
+_LONGEST_REASON = 600
 
 
 def preflight(services: Services, given: PreflightRequest) -> Preflight:
@@ -88,17 +89,29 @@ def _check_terms(terms: TermsDocument, manifest: Manifest, checks: list[Check]) 
 
 def _check_content(services: Services, manifest: Manifest, checks: list[Check]) -> bool:
     """Whether there is anything to rehearse with."""
-    sources = [manifest.data.train, manifest.data.test]
-    validation = manifest.training.validation
-    sources.append(None if validation is None else validation.source)
-    paths = [ContentPath.parse(source.path) for source in sources if source is not None]
+    look = Look(manifest, services.settings.upload_bytes)
     try:
-        services.reach.get(lambda content: [content.stat(path) for path in paths])
-    except TrainyardError as error:
-        fix = "upload the data again"
-        checks.append(Check(name="content", status="failed", message=str(error), fix=fix))
+        is_whole = services.reach.get(look.through)
+    except BusyError as error:
+        checks.append(Check(name="content", status="warning", message=str(error)))
         return False
-    checks.append(Check(name="content", status="ok", message="the data is in reach"))
+    except TrainyardError as error:
+        checks.append(
+            Check(
+                name="content",
+                status="failed",
+                message=f"{look.where}: {error}"[:_LONGEST_REASON],
+                fix="upload it again",
+            )
+        )
+        return False
+    seen = counted(look.blocks, "block")
+    if is_whole:
+        said = f"all that the manifest names is in reach: {seen} of it"
+        checks.append(Check(name="content", status="ok", message=said))
+    else:
+        said = f"{seen} are in reach, and there is more than is looked at here"
+        checks.append(Check(name="content", status="warning", message=said))
     return True
 
 
@@ -190,7 +203,8 @@ def _rehearse(services: Services, manifest: Manifest, checks: list[Check]) -> Re
         checks.append(Check(name="rehearsal", status="warning", message=str(error)))
         return None
     except TrainyardError as error:
-        checks.append(Check(name="rehearsal", status="failed", message=str(error)[:600]))
+        said = str(error)[:_LONGEST_REASON]
+        checks.append(Check(name="rehearsal", status="failed", message=said))
         return None
     said = f"a step takes {found.seconds_per_step:.3f} s here"
     checks.append(Check(name="rehearsal", status="ok", message=said))

@@ -22,6 +22,7 @@ from dapp.database.models import (
 from dapp.errors import not_found
 from dapp.indexer.encoding import decode_task
 from dapp.indexer.places import topics_of
+from dapp.reading.contributions import contributions_of
 from dapp.reading.money import money_of
 from dapp.reading.tasks import summaries
 from dapp.schemas import tasks as schemas
@@ -42,7 +43,6 @@ _VERDICTS = {
     DisputeState.INCONCLUSIVE: "no majority, everyone is refunded",
     DisputeState.VOID: "the task is over already",
 }
-_SHARES = 10_000
 _KEPT_EVENTS = 16_384
 
 
@@ -196,18 +196,10 @@ def verdict_of(state: DisputeState) -> str | None:
 def _slots(
     task: Task, feeds: Mapping[str, FeedRow], credited: Mapping[str, int]
 ) -> list[schemas.SlotView]:
-    done = {who: feed.step for who, feed in feeds.items()}
-    # In one cluster all take the same steps, so that each did its part of what all did.
-    total = sum(done.get(slot.worker or "", 0) for slot in task.slots)
-    shares = task.slots[task.lead].shares
+    contributions = contributions_of(task, feeds)
     found = []
     for index, slot in enumerate(task.slots):
         feed = feeds.get(slot.worker or "")
-        contribution = None
-        if shares and index < len(shares):
-            contribution = shares[index] / _SHARES
-        elif total and slot.worker is not None:
-            contribution = done.get(slot.worker, 0) / total
         values = {} if feed is None else json.loads(feed.values)
         found.append(
             schemas.SlotView.model_validate(
@@ -218,7 +210,7 @@ def _slots(
                     "is_lead": slot.claim is not None and index == task.lead,
                     "claim": claim_view(slot),
                     "pong_by": slot.pong_by or None,
-                    "contribution": contribution,
+                    "contribution": contributions[index],
                     "last_seen": None if feed is None else feed.last_seen,
                     "step": None if feed is None else feed.step,
                     "examples_per_s": values.get("examples_per_s"),

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, defer
 
 from dapp.database.models import FeedRow, ManifestRow, PersonRow, TaskRow
 from dapp.errors import invalid
-from dapp.reading.cursors import decode_cursor, encode_cursor
+from dapp.reading.cursors import BIG_INTEGER, Kind, decode_cursor, encode_cursor
 from dapp.schemas.tasks import ManifestSummary, TaskPage, TaskSummary
 from trainyard.protocol.market import Failure, Policy, TaskState
 from trainyard.protocol.moves import ENDED
@@ -36,17 +36,17 @@ class Filter:
 @dataclass(frozen=True, slots=True)
 class _Order:
     column: Any
-    kind: type
+    kind: Kind
     is_descending: bool
 
 
 SORTS: dict[str, _Order] = {
-    "newest": _Order(TaskRow.id, int, True),
-    "oldest": _Order(TaskRow.id, int, False),
+    "newest": _Order(TaskRow.id, BIG_INTEGER, True),
+    "oldest": _Order(TaskRow.id, BIG_INTEGER, False),
     "reward": _Order(TaskRow.reward, str, False),
     "-reward": _Order(TaskRow.reward, str, True),
-    "deadline": _Order(TaskRow.deadline, int, False),
-    "updated": _Order(TaskRow.updated_at, int, True),
+    "deadline": _Order(TaskRow.deadline, BIG_INTEGER, False),
+    "updated": _Order(TaskRow.updated_at, BIG_INTEGER, True),
 }
 
 
@@ -182,7 +182,7 @@ def _place(order: _Order, row: TaskRow) -> list[Any]:
 
 
 def _after(order: _Order, cursor: str) -> ColumnElement[bool]:
-    value, number = decode_cursor(cursor, (order.kind, int))
+    value, number = decode_cursor(cursor, (order.kind, BIG_INTEGER))
     if order.kind is str:
         value = decode_amount(value)
     beyond = order.column < value if order.is_descending else order.column > value

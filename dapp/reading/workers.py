@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Row, and_, case, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from dapp.database.models import AccountRow, PersonRow, TaskRow, WorkerRow
 from dapp.errors import invalid, not_found
-from dapp.reading.cursors import decode_cursor, encode_cursor
+from dapp.reading.cursors import BIG_INTEGER, INTEGER, Kind, decode_cursor, encode_cursor
 from dapp.reading.tasks import Filter, list_tasks
 from dapp.schemas.workers import WorkerPage, WorkerSummary, WorkerView
 
@@ -18,18 +18,20 @@ _DIGITS = 78
 _DOUBT = 2
 _RIGHT = AccountRow.settled + AccountRow.audits_right
 _WRONG = AccountRow.failed + AccountRow.audits_wrong
-# Whole numbers, so that both databases sort alike.
-_SUCCESS = _RIGHT * 1_000_000 // (_RIGHT + _WRONG + _DOUBT)
+_MILLION = 1_000_000
+# Whole numbers, so that both databases sort alike; and large ones, since a few thousand successes
+# are too many millionths for PostgreSQL's integers.
+_SUCCESS = cast(_RIGHT, BigInteger) * _MILLION // (_RIGHT + _WRONG + _DOUBT)
 # Who has no bond is not in the pool, and comes after all who are.
 _SINCE = case((WorkerRow.since == 0, 2**62), else_=WorkerRow.since)
 
 # The best first: of numbers the largest, and of moments the earliest.
-SORTS: dict[str, tuple[ColumnElement[Any] | Any, type, bool]] = {
+SORTS: dict[str, tuple[ColumnElement[Any] | Any, Kind, bool]] = {
     "earned": (AccountRow.earned, str, True),
-    "settled": (AccountRow.settled, int, True),
-    "success": (_SUCCESS, int, True),
+    "settled": (AccountRow.settled, INTEGER, True),
+    "success": (_SUCCESS, range(_MILLION), True),
     "bond": (WorkerRow.bond, str, True),
-    "since": (_SINCE, int, False),
+    "since": (_SINCE, BIG_INTEGER, False),
 }
 
 
@@ -65,7 +67,7 @@ def list_workers(
     found = select(WorkerRow, AccountRow, value).join(AccountRow, conditions[0]).where(*conditions)
     before = 0
     if cursor is not None:
-        place, address, before = decode_cursor(cursor, (kind, str, int))
+        place, address, before = decode_cursor(cursor, (kind, str, INTEGER))
         at = _amount(place) if kind is str else place
         beyond = column < at if is_descending else column > at
         found = found.where(or_(beyond, and_(column == at, WorkerRow.address > address)))
@@ -142,7 +144,7 @@ def _earnings(session: Session, address: str) -> list[tuple[int, int]]:
     return sorted(days.items())
 
 
-def _place(row: Row[Any], kind: type, count: int) -> list[Any]:
+def _place(row: Row[Any], kind: Kind, count: int) -> list[Any]:
     value = row.value
     return [f"{value:0{_DIGITS}d}" if kind is str else value, row[0].address, count]
 

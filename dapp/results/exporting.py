@@ -1,14 +1,13 @@
-"""The trained model as files that people use: `.keras`, TensorBoard's events, a receipt."""
+"""The trained model as files that people use: `.keras`, and TensorBoard's events."""
 
 import shutil
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from math import copysign, inf
 from pathlib import Path
-from typing import Any
 
 from dapp.posting.engine import ask_engine, engine_turn, require_sandbox
-from dapp.reading.task import Known
 from dapp.schemas.runs import MetricsView
 from dapp.services import Services
 from dapp.settings import scratch_folder
@@ -19,7 +18,6 @@ from trainyard.datasets.tfrecord import frame
 from trainyard.engine.claims import ClaimedRun
 from trainyard.engine.model_files import ExportJob
 from trainyard.engine.plain_files import open_plain, written
-from trainyard.protocol.telling import task_of
 
 _MODULE = "trainyard.engine.model_files"
 _COPY_BYTES = 1 << 20
@@ -27,24 +25,46 @@ _COPY_BYTES = 1 << 20
 
 def model_file(services: Services, run: ClaimedRun) -> tuple[Path, Cid]:
     """The `.keras` file of the last state, made in the sandbox at first and kept."""
-    state = run.published.states[run.last]
-    kept = services.settings.exports / f"{state}.keras"
+    kept = _place_of(services, run)
     if not kept.is_file():
         _export(services, run, kept)
     return kept, _named(services, kept)
 
 
+def model_cid(services: Services, run: ClaimedRun) -> Cid | None:
+    """That of the `.keras` file, if it was made already."""
+    kept = _place_of(services, run)
+    return _noted(services, kept) if kept.is_file() else None
+
+
+def _place_of(services: Services, run: ClaimedRun) -> Path:
+    # INVARIANT: the model is a function of both. A state alone is of no one architecture, and a
+    # stranger's task may end in a copy of somebody else's.
+    digest, state = run.published.manifest.digest.hex(), run.published.states[run.last]
+    return services.settings.exports / f"{digest}-{state}.keras"
+
+
 def _named(services: Services, kept: Path) -> Cid:
     """The file's CID, noted beside it when it was put into the store."""
-    note = kept.with_suffix(".cid")
-    with suppress(FileNotFoundError, InvalidCidError):
-        cid = Cid.parse(note.read_text())
-        if services.stored.store.has(cid):
-            return cid
+    noted = _noted(services, kept)
+    if noted is not None:
+        return noted
     cid = services.content.add(kept).cid
-    with written(note) as file:
+    with written(_note_of(kept)) as file:
         file.write(str(cid).encode())
     return cid
+
+
+def _noted(services: Services, kept: Path) -> Cid | None:
+    with suppress(FileNotFoundError, InvalidCidError):
+        cid = Cid.parse(_note_of(kept).read_text())
+        if services.stored.store.has(cid):
+            return cid
+    return None
+
+
+def _note_of(kept: Path) -> Path:
+    return kept.with_suffix(".cid")
 
 
 def _export(services: Services, run: ClaimedRun, target: Path) -> None:
@@ -93,58 +113,20 @@ def event_file(view: MetricsView) -> Iterator[bytes]:
         for step, at, value in zip(series.steps, series.times, series.values, strict=True)
     ]
     for at, step, tag, value in sorted(points):
-        summary = _bytes(1, _string(1, tag) + b"\x15" + struct.pack("<f", value))
+        summary = _bytes(1, _string(1, tag) + b"\x15" + _single(value))
         yield frame(_event(at, step, _bytes(5, summary)))
-
-
-def receipt_of(known: Known, chain_id: int, market: str) -> dict[str, Any]:
-    """What was trained, checked and paid; all of it can be checked by the transactions named."""
-    task = known.task
-    lead = task.slots[task.lead].claim
-    credited: dict[str, int] = {}
-    for one in known.events:
-        if one.event.name == "Credited":
-            who = one.event.args["account"]
-            credited[who] = credited.get(who, 0) + one.event.args["amount"]
-    return {
-        "version": 1,
-        "chain_id": chain_id,
-        "market": market,
-        "task": known.number,
-        "requester": task.requester,
-        "outcome": task.state.name.lower(),
-        "failure": None if task.failure is None else task.failure.name.lower(),
-        "manifest": f"0x{task.terms.manifest.hex()}",
-        "class": f"0x{task.terms.env_class.hex()}",
-        "result": None if lead is None else f"0x{lead.result.hex()}",
-        "root": None if lead is None else f"0x{lead.root.hex()}",
-        "workers": [slot.worker for slot in task.slots],
-        "audits": [
-            {
-                "segment": seat.segment,
-                "member": seat.member,
-                "answer": f"0x{seat.answer.hex()}",
-                "opened": f"0x{seat.opened.hex()}",
-            }
-            for seat in task.own_panel.seats
-        ],
-        "disputes": {
-            str(segment): {"outcome": one.state.name.lower(), "truth": f"0x{one.truth.hex()}"}
-            for segment, one in task.disputes.items()
-        },
-        "credited_wei": {who: str(wei) for who, wei in credited.items()},
-        "transactions": list(
-            dict.fromkeys(
-                f"0x{one.transaction.hex()}"
-                for one in known.events
-                if task_of(one.event) == known.number
-            )
-        ),
-    }
 
 
 def _event(at: float, step: int, what: bytes) -> bytes:
     return b"\x09" + struct.pack("<d", at) + b"\x10" + _varint(step) + what
+
+
+def _single(value: float) -> bytes:
+    """In 32 bits, as TensorBoard has it; what is too large for them is infinite there."""
+    try:
+        return struct.pack("<f", value)
+    except OverflowError:
+        return struct.pack("<f", copysign(inf, value))
 
 
 def _bytes(field: int, data: bytes) -> bytes:

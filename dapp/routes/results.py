@@ -6,12 +6,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from starlette.responses import FileResponse, Response
 
-from dapp.errors import ApiError
+from dapp.errors import ApiError, not_found
 from dapp.reading.runs import metrics_of
 from dapp.reading.task import Known, know
 from dapp.reading.tasks import latest_values
-from dapp.results.exporting import event_file, model_file, receipt_of
+from dapp.results.exporting import event_file, model_cid, model_file
 from dapp.results.opening import keep_state, keep_trace, open_run, read_result
+from dapp.results.receipts import unsigned_receipt
 from dapp.routes.content import download
 from dapp.routes.documented import refusals
 from dapp.schemas import ResultView
@@ -76,17 +77,21 @@ def result(number: Number, services: ServicesDep) -> ResultView:
         keep_trace(services, run)
     except (ApiError, TrainyardError) as error:
         return ResultView.model_validate(found | {"reason": _said(error)})
-    return ResultView.model_validate(
-        found
-        | {
-            "available": True,
-            "state_cid": str(state),
-            "state_url": f"{base}/state",
+    found |= {
+        "available": True,
+        "state_cid": str(state),
+        "state_url": f"{base}/state",
+        "steps": run.published.manifest.plan.steps,
+    }
+    # Of a task that predicts the states are answers, and no model has them as its weights.
+    if not run.published.manifest.training.predicts:
+        made = model_cid(services, run)
+        found |= {
             "model_url": f"{base}/model.keras",
-            "steps": run.published.manifest.plan.steps,
+            "model_cid": None if made is None else str(made),
             "snippet": _SNIPPET.format(name=f"task-{number}.keras"),
         }
-    )
+    return ResultView.model_validate(found)
 
 
 @router.get("/{number}/result/state", response_class=Response)
@@ -100,7 +105,13 @@ def state(number: Number, services: ServicesDep) -> Response:
 @router.get("/{number}/result/model.keras", response_class=Response)
 def model(number: Number, services: ServicesDep) -> Response:
     """The trained model as a Keras file, made from the verified state in the sandbox."""
-    path, cid = model_file(services, _run(services, number))
+    run = _run(services, number)
+    if run.published.manifest.training.predicts:
+        raise not_found(
+            f"task {number} has predicted, and trained no model",
+            f"its answers are in GET /api/v1/tasks/{number}/result/state",
+        )
+    path, cid = model_file(services, run)
     return FileResponse(
         path,
         media_type="application/octet-stream",
@@ -111,9 +122,10 @@ def model(number: Number, services: ServicesDep) -> Response:
 
 @router.get("/{number}/result/receipt")
 def receipt(number: Number, services: ServicesDep) -> dict[str, Any]:
-    """What was trained, checked and paid, with the transactions that prove it."""
+    """What was trained, checked and paid, for `trainyard verify`; signed by nobody."""
     known, _ = _known(services, number)
-    return receipt_of(known, services.settings.chain_id, services.settings.market)
+    found = unsigned_receipt(known, services.settings)
+    return found.model_dump(mode="json", exclude_none=True)
 
 
 @router.get("/{number}/result/tensorboard", response_class=Response)

@@ -118,7 +118,8 @@ class ResultView(Answer):
     # The last state (safetensors), and where the server gives it.
     state_cid: CidText | None = None
     state_url: str | None = None
-    # The trained model as a .keras file, made from the state in the sandbox on demand.
+    # The trained model as a .keras file, made from the state in the sandbox on demand; null for a
+    # task that predicts. Its CID is known when it was made.
     model_url: str | None = None
     model_cid: CidText | None = None
     metrics: dict[str, float] = Field(default_factory=dict)
@@ -126,7 +127,7 @@ class ResultView(Answer):
     steps: int | None = None
     train_s: float | None = None
     energy_j: float | None = None
-    # Python that loads the model with verification.
+    # Python that loads the downloaded model. It verifies nothing: whoever downloads does so.
     snippet: str | None = None
     receipt_url: str | None = None
     tensorboard_url: str | None = None

@@ -21,6 +21,7 @@ from dapp.settings import Settings
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
 _API = "/api/v1"
 # Asked by machines that know the server by its number; nothing of it is anybody's own.
 _OPERATIONS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -169,12 +170,14 @@ class Guard:
         route = scope.get("route")
         name = getattr(route, "path", "other")
         status = sent.status or 499
-        self._counts.requests.labels(scope["method"], name, str(status)).inc()
+        # INVARIANT: no label is a stranger's word, or each new one would stay in memory for ever.
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._counts.requests.labels(method, name, str(status)).inc()
         self._counts.seconds.labels(name).observe(sent.after_s or 0.0)
         structlog.get_logger().info(
             "request",
             id=request_id,
-            method=scope["method"],
+            method=method,
             route=name,
             path=scope["path"][:200],
             status=status,

@@ -175,6 +175,7 @@ def _note(session: Session, known: FeedRow | None, batch: FeedBatch) -> list[dic
     shown = []
     for point in batch.points:
         row.step, row.steps = point.step, point.steps or row.steps
+        row.first_step = point.step if row.first_step is None else min(row.first_step, point.step)
         kept = {}
         for name, value in point.values.items():
             if name in values or len(values) < MOST_NAMES:

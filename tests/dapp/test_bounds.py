@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -28,6 +29,8 @@ from dapp.app import create_app
 from dapp.errors import ApiError, SettingsError
 from dapp.faucet import Faucet
 from dapp.personal.sessions import MOST_NONCES_PER_CLIENT
+from dapp.posting.examples import examples
+from dapp.posting.reachable import Look
 from dapp.previewing.child import preview
 from dapp.previewing.job import PreviewError, PreviewJob
 from dapp.previewing.previewing import _array
@@ -52,6 +55,7 @@ from trainyard.content.errors import BlockNotFoundError
 from trainyard.content.names import ContentPath
 from trainyard.engine.confining import Confinement
 from trainyard.engine.errors import RunError, TooLargeError
+from trainyard.protocol.manifest import Manifest
 
 _UNKNOWN = Cid(Codec.RAW, bytes(range(32)))
 _WORKERS = 40
@@ -301,19 +305,25 @@ def test_nobody_waits_for_the_engine_while_another_fetches(
             asked.result(60)
 
 
-def terms_for(client: Client, data: str) -> dict[str, Any]:
+def terms_for(
+    client: Client, data: str, *, test: str | None = None, state: str | None = None
+) -> dict[str, Any]:
     """Of a task with the first example's model on such data."""
     document = client.json("/examples")["items"][0]["manifest"]
     for part in document["data"].values():
         part["path"] = f"ipfs://{data}"
+    if test is not None:
+        document["data"]["test"]["path"] = f"ipfs://{test}"
+    if state is not None:
+        document["initial_state"] = state
     manifest = client.post("/manifests", json={"manifest": document}).json()
     quote = client.post("/quotes", json={"manifest": manifest["digest"]})
     terms: dict[str, Any] = quote.json()["terms"]
     return terms
 
 
-def checks_of(client: Client, data: str) -> dict[str, Any]:
-    answer = client.post("/preflight", json={"terms": terms_for(client, data)})
+def checks_of(client: Client, data: str, **more: str) -> dict[str, Any]:
+    answer = client.post("/preflight", json={"terms": terms_for(client, data, **more)})
     assert answer.status_code == 200, answer.text
     return {check["name"]: check for check in answer.json()["checks"]}
 
@@ -325,6 +335,58 @@ def test_data_that_is_out_of_reach_is_not_rehearsed(played: Yard, tmp_path: Path
 
     assert checks["content"]["status"] == "failed"
     assert checks["rehearsal"]["status"] == "skipped"
+
+
+def test_a_leaf_that_nobody_has_is_named(played: Yard, tmp_path: Path) -> None:
+    """The root is there, and so is all but one of what hangs below it."""
+    nowhere = cast(Confinement, Refusing())
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    for folder, last in ((whole, b"here"), (torn, b"lost")):
+        folder.mkdir()
+        (folder / "one.tfrecord").write_bytes(b"a shard")
+        (folder / "two.tfrecord").write_bytes(last * 1000)
+    blocks = dict[Cid, bytes]()
+    lost = build_file(io.BytesIO(b"lost" * 1000), blocks.__setitem__, FixedChunker(3000))
+    (leaf,) = (cid for cid, block in blocks.items() if len(block) == 1000)
+    with dapp_for(settings_for(played, tmp_path), confinement=nowhere) as client:
+        content = client.app.state.services.content
+        data = str(content.add(whole).cid)
+        chunker = FixedChunker(3000)
+        test = str(content.add(torn, chunker=chunker).cid)
+        os.remove(content.store._path(leaf))
+
+        there = checks_of(client, data)
+        tested = checks_of(client, data, test=test)
+        begun = checks_of(client, data, state=str(lost.cid))
+
+    assert there["content"]["status"] == "ok"
+    assert "3 blocks" in there["content"]["message"]
+    for found, place in (
+        (tested, f"data.test ({test}/two.tfrecord): "),
+        (begun, f"initial_state ({lost.cid}): "),
+    ):
+        assert found["content"]["status"] == "failed"
+        assert found["content"]["message"].startswith(place)
+        assert str(leaf) in found["content"]["message"]
+        assert found["rehearsal"]["status"] == "skipped"
+
+
+def test_a_look_at_content_is_bounded(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "store")
+    content = Content(store)
+    whole = content.add(io.BytesIO(bytes(range(256)) * 100), chunker=FixedChunker(1000)).cid
+    document = deepcopy(examples().items[0].manifest)
+    for part in document["data"].values():
+        part["path"] = f"ipfs://{whole}"
+    manifest = Manifest.of(document)
+    beside = Content(EmbeddedStore(tmp_path / "other"), [store])
+
+    assert Look(manifest, 0).through(content)
+    assert not Look(manifest, 0, most_blocks=5).through(content)
+    assert not Look(manifest, 0, longest_s=0.0).through(content)
+    # What others have to send is counted by its bytes.
+    assert Look(manifest, 100_000).through(beside)
+    assert not Look(manifest, 2_000).through(beside)
 
 
 def test_no_more_is_fetched_for_a_rehearsal_than_is_looked_at(played: Yard, tmp_path: Path) -> None:

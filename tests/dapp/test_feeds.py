@@ -81,16 +81,24 @@ def server(
 
 @pytest.fixture
 def feed(yard: Yard, server: Client) -> Feed:
+    yard.anvil.request("anvil_autoImpersonateAccount", True)
+    worker = registered(yard)
+    # The next test's task has the same number, and none of what was told of this one.
+    return joined(server, yard, worker, yard.live.post(Policy.AUDIT, 1))
+
+
+def registered(yard: Yard) -> LocalAccount:
     worker: LocalAccount = Account.create()
     yard.anvil.request("anvil_setBalance", worker.address, hex(100 * _ETHER))
-    live = yard.live
-    yard.anvil.request("anvil_autoImpersonateAccount", True)
-    env_class = live.terms(Policy.AUDIT, 1).env_class
-    live.call("register", bytes([2]) * 32, env_class, 0, by=worker.address, value=10 * _ETHER)
-    task = live.post(Policy.AUDIT, 1)
-    live.call("join", task, bytes([1]) * 32, [], by=worker.address)
+    env_class = yard.live.terms(Policy.AUDIT, 1).env_class
+    terms = (bytes([2]) * 32, env_class, 0)
+    yard.live.call("register", *terms, by=worker.address, value=10 * _ETHER)
+    return worker
+
+
+def joined(server: Client, yard: Yard, worker: LocalAccount, task: int) -> Feed:
+    yard.live.call("join", task, bytes([1]) * 32, [], by=worker.address)
     caught_up(server, yard)
-    # The next test's task has the same number, and none of what was told of this one.
     return Feed(server, yard, worker, task)
 
 
@@ -117,6 +125,23 @@ def test_what_a_worker_tells_is_shown(feed: Feed) -> None:
     assert line["text"] == "a line� with a bell"
     assert feed.client.json(f"/tasks/{feed.task}/logs", level="error")["items"] == []
     assert feed.client.json(f"/tasks/{feed.task}")["task"]["progress"] == pytest.approx(0.02)
+
+
+def test_who_takes_over_has_done_what_came_after(feed: Feed) -> None:
+    feed.post(feed.batch(points=[_point(step, loss=1.0) for step in (1, 40, 75)]))
+    (slot,) = feed.client.json(f"/tasks/{feed.task}")["slots"]
+    assert slot["contribution"] == 1.0
+    live = feed.yard.live
+    live.call("ping", feed.task, 0, by=live.requester)
+    feed.yard.anvil.next_block_at(live._read("slot", feed.task, 0).pongBy + 1)
+    live.call("evict", feed.task, 0, by=live.requester)
+    second = joined(feed.client, feed.yard, registered(feed.yard), feed.task)
+
+    second.post(second.batch(points=[_point(76, loss=0.9)]))
+    second.post(second.batch(points=[_point(100, loss=0.8)]))
+
+    (slot,) = feed.client.json(f"/tasks/{feed.task}")["slots"]
+    assert (slot["worker"], slot["contribution"]) == (second.worker.address, 0.25)
 
 
 def test_nobody_else_can_tell(feed: Feed) -> None:

@@ -1,5 +1,6 @@
 """What the server says of itself to those who look after it."""
 
+import re
 import threading
 from pathlib import Path
 
@@ -33,3 +34,16 @@ def test_an_index_that_is_stuck_is_not_ready(
         (chain,) = (one for one in stuck.json()["checks"] if one["name"] == "chain")
         assert "the chain was not looked at for" in chain["detail"]
         go.set()
+
+
+def test_words_of_strangers_are_no_series(played: Yard, tmp_path: Path) -> None:
+    """Each would be kept for ever."""
+    with dapp_for(settings_for(played, tmp_path)) as client:
+        for number in range(40):
+            assert client.request(f"ODD{number}", "/stats").status_code == 405
+        client.post("/stats")
+
+        metrics = client.get(str(client.base_url.join("/metrics"))).text
+
+    methods = re.findall(r'trainyard_dapp_requests_total\{method="([^"]*)"', metrics)
+    assert set(methods) == {"GET", "POST", "other"}

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from dapp.database.models import AccountRow
+from dapp.reading.cursors import encode_cursor
 from tests.dapp.server import Client, caught_up, dapp_for, settings_for
 from tests.dapp.yard import Yard
 from trainyard.protocol.market import Policy
@@ -179,6 +181,58 @@ def test_workers_are_ranked_by_what_they_earned(client: Client, played: Yard) ->
     assert [one["rank"] for one in following["items"]] == [4, 5, 6]
     for sort in ("settled", "success", "bond"):
         assert len(client.json("/workers", sort=sort)["items"]) == 20
+
+
+def test_a_long_record_is_ranked_too(client: Client, played: Yard) -> None:
+    """Some thousand successes are more millionths than 32 bits have."""
+    database = client.app.state.services.database
+    first = played.live.workers[0]
+    with database.writing() as session:
+        before, session.get(AccountRow, first).settled = (
+            session.get(AccountRow, first).settled,
+            100_000,
+        )
+
+    best = client.json("/workers", sort="success", limit=1)
+    following = client.json("/workers", sort="success", cursor=best["next"])
+
+    assert best["items"][0]["address"] == first
+    assert first not in {one["address"] for one in following["items"]}
+    with database.writing() as session:
+        session.get(AccountRow, first).settled = before
+
+
+@pytest.mark.parametrize(
+    ("path", "sort", "values"),
+    [
+        ("/workers", "settled", [2**62, "0x", 1]),
+        ("/workers", "settled", [2**31, "0x", 1]),
+        ("/workers", "success", [2**62, "0x", 1]),
+        ("/workers", "since", [2**63, "0x", 1]),
+        ("/workers", "since", [1, "0x", 2**62]),
+        ("/workers", "earned", ["9" * 79, "0x", 1]),
+        ("/workers", "earned", ["1", "\ud800", 1]),
+        ("/workers", "settled", [True, "0x", 1]),
+        ("/workers", "settled", [1.0, "0x", 1]),
+        ("/tasks", "newest", [2**63, 1]),
+        ("/tasks", "deadline", [-1, 1]),
+        ("/tasks", "reward", ["\u0661", 1]),
+    ],
+)
+def test_cursors_that_were_never_given_out_are_refused(
+    client: Client, path: str, sort: str, values: list[Any]
+) -> None:
+    answer = client.get(path, params={"sort": sort, "cursor": encode_cursor(values)})
+
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "query.cursor")
+
+
+@pytest.mark.parametrize("sort", ["settled", "success", "bond", "since", "earned"])
+def test_the_ends_of_what_cursors_can_say_are_answered(client: Client, sort: str) -> None:
+    ends = {"settled": 2**31 - 1, "success": 999_999, "since": 2**63 - 1}
+    last = encode_cursor([ends.get(sort, "9" * 78), "0x", 2**31 - 1])
+
+    client.json("/workers", sort=sort, cursor=last)
 
 
 def test_workers_are_found_by_address_and_by_class(client: Client, played: Yard) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
+from sqlalchemy import text
 
+from dapp.database.engine import Database
+from dapp.database.models import ReadMark
 from dapp.personal.notifications import mark_read, notifications
 from dapp.signing.recovering import signer_of
 from dapp.signing.siwe import SiweError, parse_message
-from tests.dapp.server import Client, dapp_for, settings_for
+from tests.dapp.server import Client, dapp_for, settings_for, wait_for
 from tests.dapp.yard import Yard
 
 
@@ -250,3 +254,27 @@ def test_what_counts_as_unread_is_what_is_shown(client: Client, played: Yard) ->
         page = notifications(services, who, None)
         assert page.unread == len(page.items) > 4
         assert mark_read(services, who, page.items[3].id).unread == 3
+
+
+def test_two_first_marks_at_once_are_one(client: Client) -> None:
+    services, who = client.app.state.services, Account.create().address
+    database: Database = services.database
+    with ThreadPoolExecutor(1) as pool:
+        with database.writing() as session:
+            session.add(ReadMark(address=who, up_to=7))
+            session.flush()
+            second = pool.submit(mark_read, services, who, 5)
+            if database.engine.dialect.name == "postgresql":
+                # It has seen no mark, and waits for us with one of its own.
+                wait_for(lambda: _is_anybody_waiting(database), "the second")
+        second.result(30)
+
+    with database.reading() as session:
+        mark = session.get(ReadMark, who)
+    assert mark is not None
+    assert mark.up_to == 7
+
+
+def _is_anybody_waiting(database: Database) -> bool:
+    with database.reading() as session:
+        return bool(session.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")))

@@ -1,6 +1,9 @@
 """The way of a requester through the API: a devnet, real agents, the real engine."""
 
 import io
+import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ from eth_account.signers.local import LocalAccount
 from safetensors.numpy import load
 
 from tests.dapp.server import Client, wait_for
+from tests.market.command import Trainyard
 from trainyard.devnet.devnet import Devnet
 from trainyard.devnet.options import Options
 
@@ -146,6 +150,24 @@ def test_the_receipt_names_its_transactions(client: Client, settled: int) -> Non
         assert _rpc(client, "eth_getTransactionReceipt", transaction)["status"] == "0x1"
 
 
+def test_the_receipt_is_checked_again_from_the_chain_and_content(
+    client: Client, net: Devnet, settled: int, tmp_path: Path
+) -> None:
+    receipt = tmp_path / f"task-{settled}-receipt.json"
+    receipt.write_bytes(client.get(f"/tasks/{settled}/result/receipt").content)
+    place = ("--on", net.url, "--market", net.market, "--start-block", str(net.start_block))
+
+    code, out, err = Trainyard(tmp_path).run(
+        "verify", receipt, *place, "--gateway", net.gateway, "--json"
+    )
+
+    # Nobody has signed it; all that it says is so.
+    assert code == 5, out + err
+    checks = {one["name"]: one["is_right"] for one in json.loads(out)["checks"]}
+    named = ("chain", "transactions", "draw", "trace", "audits")
+    assert checks == {"signature": False} | dict.fromkeys(named, True), out
+
+
 def test_tensorboard_reads_the_run(client: Client, settled: int, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
         EventAccumulator,
@@ -163,9 +185,6 @@ def test_tensorboard_reads_the_run(client: Client, settled: int, tmp_path: Path)
 
 def test_a_keras_file_becomes_a_model(client: Client, tmp_path: Path) -> None:
     made = Path(__file__).parent / "make_models.py"
-    import subprocess
-    import sys
-
     subprocess.run([sys.executable, str(made), str(tmp_path)], check=True, capture_output=True)
     uploaded = _upload(client, {"model.keras": (tmp_path / "model.keras").read_bytes()})
     assert uploaded["kind"] == "keras"

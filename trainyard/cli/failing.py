@@ -18,7 +18,8 @@ class ExitCode(IntEnum):
     WRONG_USE = 2
     UNAVAILABLE = 3
     CORRUPT = 4
-    # An audit found other bits than a machine of another class, which proves nothing.
+    # Nothing is wrong, and not all is proven: bits of another class of machine, or a receipt that
+    # nobody signed.
     UNPROVEN = 5
     INTERRUPTED = 130
     # As a shell counts a program that SIGPIPE ended.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trainyard.sdk.epochs import Point
     from trainyard.sdk.market import Market
     from trainyard.sdk.showing import Show
+    from trainyard.sdk.verifying import Check
 
 _LOOK_S = 0.5
 Number = Annotated[int, typer.Argument(help="The task's number.", min=1, metavar="TASK")]
@@ -235,7 +236,8 @@ def verify(
     """Check a receipt again: signatures, transactions, the trace; audits, copies or scores.
 
     It takes an RPC endpoint and content, and believes nothing that the receipt says. Exit code 4
-    if anything is wrong, 5 if only bits differ on another class of machine.
+    if anything is wrong, 5 if only nobody has signed it, as on the market's page, or bits differ
+    on another class of machine.
 
     Examples: 'trainyard verify receipt.json', 'trainyard verify receipt.json --replay 3'.
     """
@@ -248,15 +250,15 @@ def verify(
     with site.open() as market:
         checks = list(verified(market, found, replay=replay))
     is_right = all(one.is_right for one in checks)
+    is_open = all(one.is_right or not one.is_proven for one in checks)
     site.output.result(
         {"right": is_right, "task": found.task, "checks": [asdict(one) for one in checks]},
         [
-            *(f"{_mark(one.is_right)} {one.name}: {one.message}" for one in checks),
-            "all of it is as the receipt says" if is_right else "the receipt is not to be believed",
+            *(f"{_mark(one)} {one.name}: {one.message}" for one in checks),
+            _conclusion(is_right=is_right, is_open=is_open),
         ],
     )
     if not is_right:
-        is_open = all(one.is_right or not one.is_proven for one in checks)
         raise typer.Exit(ExitCode.UNPROVEN if is_open else ExitCode.CORRUPT)
 
 
@@ -267,8 +269,18 @@ def show_points(show: "Show", points: Iterable["Point"]) -> None:
             show.steps(point.step, {"loss": point.values["loss"]})
 
 
-def _mark(is_right: bool) -> str:
-    return "ok   " if is_right else "WRONG"
+def _mark(check: "Check") -> str:
+    if check.is_right:
+        return "ok   "
+    return "WRONG" if check.is_proven else "open "
+
+
+def _conclusion(*, is_right: bool, is_open: bool) -> str:
+    if is_right:
+        return "all of it is as the receipt says"
+    if is_open:
+        return "nothing in it is wrong, and not all of it is proven"
+    return "the receipt is not to be believed"
 
 
 def _row(number: int, task: "Task") -> dict[str, Any]:

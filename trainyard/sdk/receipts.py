@@ -7,12 +7,12 @@ looked up, and `trainyard verify` looks all of it up again.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from trainyard.chain.cursor import Seen
-from trainyard.protocol.ledger.book import Book
+from trainyard.protocol.ledger import Event
+from trainyard.protocol.ledger.book import ZERO_WORD, Book
 from trainyard.protocol.manifest.canonical import canonical
 from trainyard.protocol.telling import task_of
 from trainyard.sdk.errors import WrongReceiptError
@@ -25,6 +25,17 @@ _Address = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
 _Wei = Annotated[str, Field(pattern="^[0-9]{1,40}$")]
 _MOST_BYTES = 16 << 20
 _INTRODUCTION = "trainyard receipt 1\n"
+_REVEALS = ("AuditRevealed", "ScoresRevealed")
+
+
+class Logged(Protocol):
+    """An event and its transaction, whoever has read them from the chain."""
+
+    @property
+    def event(self) -> Event: ...
+
+    @property
+    def transaction(self) -> bytes: ...
 
 
 class _Part(BaseModel):
@@ -34,6 +45,7 @@ class _Part(BaseModel):
 class AuditLine(_Part):
     """A drawn segment: who recomputed it, what it found, and what the workers had claimed.
 
+    The answer is zero where the member has revealed none, and what was opened where nobody did.
     Where results are scored, what the member gave to each entry, in millionths.
     """
 
@@ -135,7 +147,7 @@ class Receipt(_Part):
 
 
 def receipt_of(
-    seen: Sequence[Seen],
+    seen: Sequence[Logged],
     book: Book,
     number: int,
     *,
@@ -153,6 +165,8 @@ def receipt_of(
         if one.event.name == "Credited":
             who = one.event.args["account"]
             credited[who] = credited.get(who, 0) + one.event.args["amount"]
+    # What a seat holds before that is a commitment, and no answer.
+    revealed = {one.event.args["seat"] for one in mine if one.event.name in _REVEALS}
     return Receipt(
         chain_id=chain_id,
         market=market,
@@ -173,11 +187,11 @@ def receipt_of(
             AuditLine(
                 segment=seat.segment,
                 member=seat.member,
-                answer=_hex(seat.answer),
+                answer=_hex(seat.answer if index in revealed else ZERO_WORD),
                 opened=_hex(seat.opened),
                 scores=seat.scores,
             )
-            for seat in task.own_panel.seats
+            for index, seat in enumerate(task.own_panel.seats)
         ),
         disputes=tuple(
             DisputeLine(segment=segment, outcome=one.state.name.lower(), truth=_hex(one.truth))

@@ -33,7 +33,8 @@ from trainyard.sdk.receipts import Receipt, receipt_of
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `is_proven` is False where differing bits prove nothing."""
+    """One thing that was looked at. `is_proven` is False where that it is not right proves nothing:
+    bits that differ on another class of machine, or a receipt that nobody signed."""
 
     name: str
     is_right: bool
@@ -81,10 +82,13 @@ def verify(market: Market, receipt: Receipt, *, replay: int = 0) -> Iterator[Che
 
 
 def _signature(receipt: Receipt) -> Check:
+    whose = f"its requester is {receipt.requester}"
+    if receipt.signature is None:
+        # As the market's page gives it: all else is looked up all the same.
+        return Check("signature", False, f"nobody has signed it; {whose}", is_proven=False)
     if receipt.signer == receipt.requester:
         return Check("signature", True, f"signed by its requester, {receipt.requester}")
-    what = "not signed" if receipt.signature is None else f"signed by {receipt.signer or 'nobody'}"
-    return Check("signature", False, f"{what}, and its requester is {receipt.requester}")
+    return Check("signature", False, f"signed by {receipt.signer or 'nobody'}, and {whose}")
 
 
 def _place(market: Market, receipt: Receipt) -> Iterator[Check]:
