@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from types import FrameType
 
@@ -36,12 +37,14 @@ from worker_agent.deciding.forgetting import is_at_rest
 from worker_agent.desk import Desk
 from worker_agent.faults import Dying, Moment
 from worker_agent.feeding import Feeder
+from worker_agent.hindering import Hindrances
 from worker_agent.joining import publish_profile
 from worker_agent.looking import situation_of
 from worker_agent.metrics import metrics_server
 from worker_agent.notices import Notices
 from worker_agent.opening import open_agent_content
 from worker_agent.past import Past
+from worker_agent.postings import is_of_another, marked
 from worker_agent.retiring import UNBOND
 from worker_agent.sending import Sender
 from worker_agent.serving import Server
@@ -121,6 +124,7 @@ class Agent:
         self.failures = 0
         self.why = ""
         self._is_ending = False
+        self._hindrances = Hindrances()
         # Whether the market holds the chain's own currency, as was asked once.
         self._is_native = False
         self._desk = Desk(self)
@@ -179,6 +183,7 @@ class Agent:
             for entry in self.outbox.revive():
                 structlog.get_logger().warning("sent anew", action=entry.key, nonce=entry.nonce)
             self._reorgs = self.watcher.reorgs
+        self.site.shelving.sort(self.sight.book)
         self._reach(Moment.BEFORE_DECIDING)
         situation = replace(self.situation(), is_crowded=not self._turns.take())
         actions = self.decide(situation)
@@ -194,7 +199,7 @@ class Agent:
         self.site.release({one.task for one in actions if isinstance(one, Prepare)})
         if self._feeder is not None:
             self._feeder.watch(self._held())
-        self._sender.step()
+        self._sender.step(partial(is_of_another, book=self.sight.book))
 
     def decide(self, situation: Situation) -> list[Action]:
         return decide(situation)
@@ -222,6 +227,9 @@ class Agent:
             is_draining=self.is_draining,
             ended=self._past.look(sight.book, sight.now, sight.block),
             at_rest=self._past.at_rest,
+            posted=sight.posted,
+            opened=sight.opened,
+            hindered=self._hindrances.look(self._sender.given_up, sight.book),
         )
 
     @property
@@ -250,18 +258,21 @@ class Agent:
         except NoEndpointError:
             raise
         except (TrainyardError, OSError) as error:
+            if isinstance(action, MakeCard):
+                self._hindrances.no_card(action.task, str(error))
             name = type(action).__name__
             structlog.get_logger().warning("not done", action=name, reason=str(error))
 
     def _perform(self, action: Action) -> None:
         sight = self.sight
-        if isinstance(action, Send):
-            self._sender.send(action)
+        if isinstance(action, Send) and sight is not None:
+            self._sender.send(replace(action, key=marked(action.key, sight.book)))
         elif isinstance(action, Hurry):
             self._sender.hurry(action)
         elif sight is not None:
             self.site.perform(action, sight)
             if isinstance(action, MakeCard):
+                self._hindrances.has_card(action.task)
                 # It is there now, and joining waits for nothing else.
                 self.wake()
             if isinstance(action, Tell) and action.is_notice:

@@ -40,6 +40,11 @@ MEANINGS: dict[str, tuple[str, Any]] = {
         "How deep a transaction has to lie before it is forgotten about, in blocks.",
         None,
     ),
+    "chain.join_confirmations": (
+        "How deep a post has to lie before its task is joined, in blocks: after a reorg its number "
+        "may be that of another one. If not given: 2, or chain.confirmations if that is less.",
+        2,
+    ),
     "chain.poll_s": ("Seconds between two looks at the chain.", None),
     "chain.margin_s": (
         "What would not be done so many seconds before its deadline is not begun, or given up; "

@@ -14,11 +14,9 @@ from trainyard.protocol.manifest import Manifest, ManifestError
 from worker_agent.jobs import CardsJob, FetchJob
 from worker_agent.joining import fetch_card, publish_block
 from worker_agent.opening import bytes_in, within_bounds
-from worker_agent.progress import DATA, FETCHED, REFUSED, Fetched, Shelf
+from worker_agent.progress import DATA, FETCHED, MANIFEST, REFUSED, Fetched, Shelf
 from worker_agent.settings import Home, Settings, limits_of
 from worker_agent.speed import estimate_hours, estimate_joules, measured_speed
-
-MANIFEST = "manifest.json"
 
 
 def fetch(job: FetchJob, home: Home, settings: Settings, shelf: Shelf, content: Content) -> None:

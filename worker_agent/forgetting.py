@@ -12,12 +12,12 @@ from trainyard.content.embedded import EmbeddedStore
 from trainyard.content.errors import NotFoundError
 from trainyard.engine.journal import write_whole
 from trainyard.protocol.errors import TrainyardError
-from worker_agent.fetching import MANIFEST
 from worker_agent.jobs import ForgetJob
 from worker_agent.past import NOTE, folders
 from worker_agent.pinning import PINS, is_noted, pinning, pins_of
-from worker_agent.progress import CARD, CLAIM, FAILED, FETCHED, LIVE, REFUSED, Shelf
+from worker_agent.progress import CARD, CLAIM, FAILED, FETCHED, LIVE, MANIFEST, REFUSED, Shelf
 from worker_agent.settings import Home, Settings
+from worker_agent.shelving import asides
 
 _KEPT = (LIVE, FETCHED, REFUSED, MANIFEST, CLAIM, PINS, NOTE)
 
@@ -26,13 +26,18 @@ def forget(job: ForgetJob, home: Home, settings: Settings, content: Content) -> 
     """All that can be; one that cannot must not hold up the others."""
     failure: TrainyardError | OSError | None = None
     with pinning(home, alone=True):
-        others = [Shelf(home.task(one)) for one in folders(home.tasks) - job.cards.keys()]
+        others = [
+            shelf
+            for one in folders(home.tasks) - job.cards.keys()
+            for shelf in (Shelf(home.task(one)), *asides(home, one))
+        ]
         needed = {cid for shelf in others for cid in pins_of(shelf)}
         for number, cards in job.cards.items():
             try:
                 if settings.content.is_own:
-                    shelf = Shelf(home.task(number))
-                    _unpin(content, (pins_of(shelf) | _cards(shelf, cards)) - needed)
+                    shelves = [Shelf(home.task(number)), *asides(home, number)]
+                    pinned = {cid for one in shelves for cid in pins_of(one) | _cards(one, cards)}
+                    _unpin(content, pinned - needed)
                 _put_away(home, number)
             except (TrainyardError, OSError) as error:
                 failure = error
@@ -64,12 +69,14 @@ def _put_away(home: Home, number: int) -> None:
         if path.is_file():
             (record / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(record / name, path.read_bytes())
-    if folder.is_dir():
-        # In one step: a folder of which only a part is left would be taken for a task's.
-        gone = home.scratch / f"forgotten-{number}-{os.getpid()}"
-        gone.parent.mkdir(parents=True, exist_ok=True)
-        folder.rename(gone)
-        shutil.rmtree(gone)
+    # Last the folder of the number: what is put aside would come back where it is missing.
+    for gone in (*(one.folder for one in asides(home, number)), folder):
+        if gone.is_dir():
+            # In one step: a folder of which only a part is left would be taken for a task's.
+            left = home.scratch / f"forgotten-{number}-{os.getpid()}"
+            left.parent.mkdir(parents=True, exist_ok=True)
+            gone.rename(left)
+            shutil.rmtree(left)
 
 
 def _failures(folder: Path) -> list[str]:

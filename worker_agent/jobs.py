@@ -37,6 +37,8 @@ class CardsJob(_Job):
 
 class SealJob(_Job):
     kind: Literal["seal"] = "seal"
+    # Of the task: what was trained by another one is not its result.
+    manifest: str
     served: tuple[int, ...] = ()
     is_open: bool = False
     self_audits: int = 0

@@ -16,10 +16,9 @@ from trainyard.protocol.commitments import Market
 from trainyard.protocol.errors import TransientError
 from trainyard.protocol.profiles import Notice, Profile
 from worker_agent.peers.identity import own_identity
-from worker_agent.progress import CARD, Shelf
+from worker_agent.progress import CARD, PEER, Shelf
 from worker_agent.settings import PeerSettings
 
-PEER = "peer"
 _LAST_PORT = 65_535
 
 

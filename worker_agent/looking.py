@@ -18,6 +18,7 @@ from worker_agent.past import folders
 from worker_agent.progress import Shelf
 from worker_agent.reporting import account_report, task_reports
 from worker_agent.settings import Home, Settings, limits_of
+from worker_agent.shelving import progress_of
 from worker_agent.situation import ENDED, Ended, Situation, slots_of
 
 _NO_SALT = bytes(32)
@@ -119,6 +120,9 @@ def situation_of(
     is_draining: bool = False,
     ended: Mapping[int, Ended] = MappingProxyType({}),
     at_rest: Container[int] = frozenset(),
+    posted: Mapping[int, int] = MappingProxyType({}),
+    opened: Mapping[int, int] = MappingProxyType({}),
+    hindered: Mapping[int, tuple[str, str]] = MappingProxyType({}),
 ) -> Situation:
     """What a decision depends on, with how far we are as the task folders tell."""
     here = folders(home.tasks)
@@ -138,7 +142,9 @@ def situation_of(
         clock=time.time(),
         policy=settings.policy,
         env_class=env_class,
-        progress={number: Shelf(home.task(number)).progress() for number in read},
+        progress={
+            number: progress_of(Shelf(home.task(number)), book.tasks[number]) for number in read
+        },
         purse=max(0, purse),
         gas_price=gas_price,
         pending=pending,
@@ -150,6 +156,10 @@ def situation_of(
         payout_float=settings.payout_float,
         margin_s=settings.chain.margin_s,
         confirmations=settings.chain.confirmations,
+        join_confirmations=settings.chain.deep_enough_to_join,
+        posted=posted,
+        opened=opened,
+        hindered=hindered,
         retired=retired,
         is_paused=is_paused,
         is_draining=is_draining,

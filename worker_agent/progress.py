@@ -20,7 +20,8 @@ FETCHED, REFUSED, CARD, CLAIM = "fetched.json", "refused.json", "card.json", "cl
 TRACE, SERVED, LIVE, ANSWERS, FAILED = "trace.json", "served.json", "live.json", "answers", "failed"
 # What we found wrong in what was computed together, or before a run's end; and that we looked.
 WRONG, LOOKED = "wrong.json", "looked.json"
-RUN, DATA, EVIDENCE, JOBS = "run", "data", "evidence", "jobs"
+RUN, DATA, EVIDENCE, JOBS, PEER = "run", "data", "evidence", "jobs", "peer"
+MANIFEST = "manifest.json"
 # After a failure the same work is tried again later, and later still; but windows are not long.
 _HOUR_S = 3600
 _FIRST_WAIT_S, _LONGEST_WAIT_S, _MOST_DOUBLINGS = 2.0, 60.0, 10

@@ -1,6 +1,7 @@
 """Sends what was decided, once each; what the chain took back or refused is decided anew."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
@@ -9,6 +10,7 @@ from trainyard.chain.errors import RevertedError
 from trainyard.chain.journal import Entry, State
 from trainyard.chain.outbox import Outbox
 from worker_agent.actions import Hurry, Send
+from worker_agent.postings import plain
 
 # A call that was refused may be right a little later, or never.
 _AGAIN_S = 5.0
@@ -22,8 +24,8 @@ class Sender:
     _told: dict[str, str] = field(default_factory=dict)
     # Until when what was decided last has to be mined, or what is under way.
     _deadlines: dict[str, int] = field(default_factory=dict)
-    # Of which that was said.
-    _given_up: set[str] = field(default_factory=set)
+    # What is not tried any more, by its key, and why the last attempt failed.
+    given_up: dict[str, str] = field(default_factory=dict)
 
     def send(self, action: Send) -> None:
         """Send it if that was not done yet; a transaction that reverted is sent anew, later."""
@@ -47,13 +49,13 @@ class Sender:
         """See to it that what was sent is mined in time, though it is not decided upon again."""
         self._deadlines[action.key] = action.by
 
-    def step(self) -> None:
+    def step(self, is_void: Callable[[str], bool] = lambda key: False) -> None:
         """See to what was sent, the sooner the nearer its deadline is.
 
-        What nobody decides upon any more is in no hurry.
+        What nobody decides upon any more is in no hurry, and what `is_void` must not be mined.
         """
         deadlines, self._deadlines = self._deadlines, {}
-        self.outbox.step(deadlines)
+        self.outbox.step(deadlines, is_void)
 
     @staticmethod
     def _names(action: Send) -> list[str]:
@@ -61,9 +63,18 @@ class Sender:
         more = (f"{action.key}#{attempt + 1}" for attempt in range(1, _MOST_ATTEMPTS))
         return [action.key, *more]
 
+    def _is_under_way(self, key: str) -> bool:
+        """Whether an agent of before keys named their task has sent it, and nobody knows more."""
+        try:
+            return self.outbox.entry(key).state is State.PENDING
+        except LookupError:
+            return False
+
     def _key(self, action: Send) -> str | None:
         """The key of the next attempt; None if one is under way or done, or there were many."""
         why = ""
+        if self._is_under_way(plain(action.key)):
+            return None
         for name in self._names(action):
             try:
                 entry = self.outbox.entry(name)
@@ -72,8 +83,8 @@ class Sender:
             if not _has_failed(entry, is_final=action.adds_up):
                 return None
             why = entry.why
-        if action.key not in self._given_up:
-            self._given_up.add(action.key)
+        if action.key not in self.given_up:
+            self.given_up[action.key] = f"{_MOST_ATTEMPTS} attempts failed, the last one: {why}"
             structlog.get_logger().error(
                 "given up", action=action.key, attempts=_MOST_ATTEMPTS, reason=why
             )

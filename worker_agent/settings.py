@@ -23,6 +23,7 @@ from worker_agent.machine import cores_here, memory_for_tasks
 from worker_agent.policy import Address, Policy
 
 _FORM = ConfigDict(frozen=True, extra="forbid")
+_JOIN_CONFIRMATIONS = 2
 
 
 class SettingsError(PermanentError):
@@ -83,6 +84,8 @@ class ChainSettings(BaseModel):
     wake_by: str | None = None
     # How deep a transaction has to lie before it is forgotten about.
     confirmations: int = Field(default=12, ge=1)
+    # How deep a post has to lie before its task is joined; see `deep_enough_to_join`.
+    join_confirmations: int | None = Field(default=None, ge=1)
     poll_s: float = Field(default=2.0, gt=0)
     # What would not be done so long before its deadline is not begun, or given up. What is done is
     # sent up to the last second: to come too late costs a fee, to say nothing a part of the stake.
@@ -91,6 +94,11 @@ class ChainSettings(BaseModel):
     max_fee_gwei: int = Field(default=500, gt=0)
     # How far an endpoint is followed that names a tip; what waits is raised beyond that.
     max_tip_gwei: int = Field(default=50, gt=0)
+
+    @property
+    def deep_enough_to_join(self) -> int:
+        """Most reorgs are of one block, and more would be waited for before every task."""
+        return self.join_confirmations or min(self.confirmations, _JOIN_CONFIRMATIONS)
 
     @property
     def fees(self) -> FeePolicy:
@@ -279,6 +287,11 @@ class Home:
 
     def task(self, task: int) -> Path:
         return self.tasks / str(task)
+
+    @property
+    def aside(self) -> Path:
+        """Folders of tasks whose numbers other tasks have after a reorg."""
+        return self.folder / "aside"
 
     def past(self, task: int) -> Path:
         """What is kept of a task when all else was removed."""

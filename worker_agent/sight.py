@@ -1,7 +1,8 @@
 """The chain as the agent sees it now."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -34,6 +35,9 @@ class Sight:
     age_s: int = 0
     # Blocks of which the book knows nothing yet.
     lag: int = 0
+    # In which blocks tasks were posted, and opened to challenges; of late only.
+    posted: Mapping[int, int] = field(default_factory=dict)
+    opened: Mapping[int, int] = field(default_factory=dict)
 
 
 class Watcher:
@@ -75,7 +79,17 @@ class Watcher:
         gas_price = self._fees.price(head, self._endpoints.run(tip_of))
         place = self._cursor.place
         lag = max(0, number - place.number) if place is not None else 0
-        return Sight(self._view.book, number, now, purse, gas_price, now - timestamp, lag)
+        return Sight(
+            self._view.book,
+            number,
+            now,
+            purse,
+            gas_price,
+            now - timestamp,
+            lag,
+            self._view.blocks_of("TaskPosted"),
+            self._view.blocks_of("WindowStarted"),
+        )
 
     def _begin(self) -> None:
         self._cursor.begin_book()

@@ -56,11 +56,18 @@ class Situation:
     salt: Callable[[int, tuple[int, int], int], bytes]
     profile: bytes = b""
     payout: str | None = None
+    # Of tasks that we wanted to join and could not: why, and what would change that.
+    hindered: Mapping[int, tuple[str, str]] = field(default_factory=dict, kw_only=True)
     # What stays as credit when earnings are paid out; None for as much as was needed so far.
     payout_float: int | None = None
     margin_s: float = 30.0
     # How many blocks deep something has to lie before it counts on staying.
     confirmations: int = 1
+    # And a post, before a task is joined: a join names the number only, and not what was posted.
+    join_confirmations: int = field(default=1, kw_only=True)
+    # The blocks in which tasks were posted, and opened to challenges; what is missing lies deep.
+    posted: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+    opened: Mapping[int, int] = field(default_factory=dict, kw_only=True)
     # How often we took our bond back, by our own journal: what we sent before belongs to before.
     retired: int = 0
     # Takes nothing new.
@@ -122,7 +129,19 @@ class Situation:
 
     def is_settled(self, block: int) -> bool:
         """Whether a block lies so deep that its hash is not expected to change any more."""
-        return self.block - block + 1 >= self.confirmations
+        return self._depth(block) >= self.confirmations
+
+    def post_depth(self, task: int) -> int:
+        """How many blocks deep the post of a task lies, up to what a join asks for."""
+        asked = self.join_confirmations
+        return min(self._depth(self.posted[task]), asked) if task in self.posted else asked
+
+    def stays_open(self, task: int) -> bool:
+        """Whether the opening of a task to challenges is not expected to be taken back."""
+        return task not in self.opened or self.is_settled(self.opened[task])
+
+    def _depth(self, block: int) -> int:
+        return self.block - block + 1
 
 
 def slots_of(task: Task, who: str) -> list[int]:

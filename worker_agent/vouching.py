@@ -2,7 +2,7 @@
 
 import random
 
-from trainyard.content.cid import Cid
+from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.engine.auditing import inputs_in, recompute
 from trainyard.engine.journal import Journal
@@ -14,7 +14,6 @@ from trainyard.engine.scoring import is_scored
 from trainyard.engine.sealing import seal
 from trainyard.protocol.errors import PermanentError
 from trainyard.protocol.manifest import Local, Manifest, RoundsPlan
-from worker_agent.fetching import MANIFEST
 from worker_agent.jobs import SealJob
 from worker_agent.opening import open_sandbox
 from worker_agent.pinning import note_pins, pinning
@@ -35,8 +34,9 @@ def seal_run(
     job: SealJob, settings: Settings, shelf: Shelf, content: Content, again: Recompute
 ) -> None:
     journal = Journal.read(shelf.path(RUN))
-    # What ran in the sandbox can write there, and this file it cannot.
-    if journal.manifest != shelf.path(MANIFEST).read_bytes():
+    wanted = Cid(Codec.RAW, bytes.fromhex(job.manifest))
+    # What ran in the sandbox can write there, and it cannot change what the task is.
+    if not wanted.matches(journal.manifest):
         raise PermanentError("the run is of another manifest than the task; nothing is submitted")
     if job.self_audits and shelf.read(CLAIM) is None:
         _audit_ourselves(job, settings, shelf, content, journal, again)

@@ -17,6 +17,7 @@ from trainyard.protocol.ledger.book import Book, Task
 from trainyard.protocol.market import OWN_PANEL, Policy
 from trainyard.protocol.profiles import profiles_of
 from worker_agent.actions import (
+    Action,
     Fetch,
     Forget,
     LookBehind,
@@ -49,11 +50,14 @@ from worker_agent.progress import CARD, JOBS, RUN, Failure, Shelf, answer_work, 
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.task import ENDED
 from worker_agent.settings import Home, Settings
+from worker_agent.shelving import Shelving
 from worker_agent.sight import Sight
 from worker_agent.situation import ENDED as OVER
 from worker_agent.situation import in_question, slots_of, trains_jointly
 
 FORGET, _FORGET_AGAIN_S = "forget", 600.0
+# What puts something into the folder of a task.
+_FILED = (Fetch, MakeCard, Train, Seal, Recompute, LookBehind, Prepare)
 
 
 class Worksite:
@@ -77,6 +81,7 @@ class Worksite:
         self._home, self._settings, self._account = home, settings, account
         self._market, self._content, self._children = market, content, children
         self._reach = reach
+        self.shelving = Shelving(home, children)
         # How often work failed since the start, by its kind.
         self.failures: Counter[str] = Counter()
         # By digest: what a card says never changes.
@@ -107,11 +112,16 @@ class Worksite:
                 # It is tried again sooner than it should be.
                 log.warning("not noted", reason=str(error))
 
+    def perform(self, action: Action, sight: Sight) -> None:
+        if isinstance(action, _FILED):
+            self.shelving.claim(action.task, sight.book.tasks[action.task])
+        self._do(action, sight)
+
     @singledispatchmethod
-    def perform(self, action: Any, sight: Sight) -> None:
+    def _do(self, action: Any, sight: Sight) -> None:
         raise TypeError(f"{action} is nothing that is done here")
 
-    @perform.register
+    @_do.register
     def _(self, action: Fetch, sight: Sight) -> None:
         terms = sight.book.tasks[action.task].terms
         job = FetchJob(
@@ -126,7 +136,7 @@ class Worksite:
         )
         self._begin("fetch", job)
 
-    @perform.register
+    @_do.register
     def _(self, action: MakeCard, sight: Sight) -> None:
         self._reach(Moment.BEFORE_CARD)
         make_card(
@@ -140,7 +150,7 @@ class Worksite:
         )
         self._reach(Moment.AFTER_CARD)
 
-    @perform.register
+    @_do.register
     def _(self, action: Train, sight: Sight) -> None:
         task, shelf = sight.book.tasks[action.task], self._shelf(action.task)
         progress = shelf.progress()
@@ -159,6 +169,7 @@ class Worksite:
         job = RunnerJob(
             home=self._home.folder,
             task=action.task,
+            manifest=task.terms.manifest.hex(),
             slot=slot,
             me=self._account.address,
             chain_id=self._market.chain_id,
@@ -175,18 +186,19 @@ class Worksite:
         if not is_running:
             self._start("train", self.runner_module, action.task, str(path))
 
-    @perform.register
+    @_do.register
     def _(self, action: Seal, sight: Sight) -> None:
         job = SealJob(
             home=self._home.folder,
             task=action.task,
+            manifest=sight.book.tasks[action.task].terms.manifest.hex(),
             served=action.served,
             is_open=action.is_open,
             wall_s=stage_s(sight.book.tasks[action.task], sight.now),
         )
         self._begin("seal", job)
 
-    @perform.register
+    @_do.register
     def _(self, action: Recompute, sight: Sight) -> None:
         task = sight.book.tasks[action.task]
         seat = task.panels[action.panel].seats[action.seat]
@@ -213,7 +225,7 @@ class Worksite:
         )
         self._begin(answer_work(action.panel, action.seat), job)
 
-    @perform.register
+    @_do.register
     def _(self, action: LookBehind, sight: Sight) -> None:
         task = sight.book.tasks[action.task]
         claim = task.slots[task.lead].claim
@@ -231,7 +243,7 @@ class Worksite:
         )
         self._begin("look", job)
 
-    @perform.register
+    @_do.register
     def _(self, action: Prepare, sight: Sight) -> None:
         works = self._children.of(action.task)
         if not self.stands_by or any(one.startswith((STANDBY, "seal", "answer")) for one in works):
@@ -253,7 +265,7 @@ class Worksite:
             if task not in wanted:
                 self._children.dismiss(task, STANDBY)
 
-    @perform.register
+    @_do.register
     def _(self, action: Stop, sight: Sight) -> None:
         for work in self._children.of(action.task):
             if work in action.spared or (action.works and work not in action.works):
@@ -263,13 +275,13 @@ class Worksite:
             )
             self._children.stop(action.task, work)
 
-    @perform.register
+    @_do.register
     def _(self, action: Tell, sight: Sight) -> None:
         if action not in self._told:
             self._told.add(action)
             structlog.get_logger().warning("lost", task_id=action.task, reason=action.reason)
 
-    @perform.register
+    @_do.register
     def _(self, action: Forget, sight: Sight) -> None:
         """One such process at a time, and none for tasks of which something still runs."""
         tasks = [one for one in action.tasks if not self._children.of(one)]
@@ -343,6 +355,7 @@ class Worksite:
         return SealJob(
             home=self._home.folder,
             task=action.task,
+            manifest=terms.manifest.hex(),
             self_audits=audits,
             slot=action.slot,
             wall_s=stage_s(task, now),

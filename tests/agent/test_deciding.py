@@ -64,6 +64,20 @@ def test_an_open_task_is_joined_with_a_card_first() -> None:
     assert (joining.call.value, joining.by) == (offer.terms.stake, offer.deadline)
 
 
+@pytest.mark.parametrize(("posted", "is_joined"), [(100, False), (99, True), (None, True)])
+def test_a_task_is_joined_when_its_post_lies_deep(posted: int | None, is_joined: bool) -> None:
+    """A join names the number alone, and a reorg may give that to another task."""
+    offer = replace(task(TaskState.OPEN, workers=()), joined=0)
+    recent = {} if posted is None else {1: posted}
+
+    s = situation(offer, block=100, posted=recent, join_confirmations=2)
+
+    assert bool(keys(s)) is is_joined
+    # What it takes is got ready meanwhile.
+    fresh = replace(s, progress={1: Progress(fetched=FETCHED)})
+    assert doing(fresh) == [MakeCard(1)]
+
+
 def test_a_running_task_is_trained_and_then_submitted_in_time_only() -> None:
     running = task(TaskState.RUNNING)
     assert doing(situation(running, Progress(fetched=FETCHED))) == [Train(1, 0)]
@@ -125,6 +139,40 @@ def test_in_the_window_the_whole_run_is_shown() -> None:
     served = replace(TRAINED, served=frozenset({2}))
     assert doing(situation(window, served)) == [Seal(1, (2,), is_open=True)]
     assert doing(situation(window, replace(served, is_open=True))) == []
+
+
+@pytest.mark.parametrize(
+    ("opened", "left_s", "is_shown"),
+    [(98, 500, False), (97, 500, True), (None, 500, True), (98, 30, True)],
+    ids=["not deep yet", "deep", "long ago", "no time left"],
+)
+def test_the_whole_run_is_shown_when_its_opening_lies_deep(
+    opened: int | None, left_s: int, is_shown: bool
+) -> None:
+    """A reorg that takes the opening back draws anew, and what is drawn is answered blind."""
+    window = seated(task(TaskState.WINDOW), MEMBER, SeatState.COMMITTED)
+    served = replace(TRAINED, served=frozenset({2}))
+
+    s = situation(
+        window,
+        served,
+        block=100,
+        confirmations=4,
+        opened={} if opened is None else {1: opened},
+        now=window.deadline - left_s,
+    )
+
+    assert doing(s) == ([Seal(1, (2,), is_open=True)] if is_shown else [])
+
+
+def test_what_is_disputed_is_served_before_the_opening_lies_deep() -> None:
+    dispute = Dispute(accuser=MEMBER, state=DisputeState.HEARING, deadline=NOW + 600, round=1)
+    found = disputed(task(TaskState.DISPUTED), 5, dispute)
+    served = replace(TRAINED, served=frozenset({2}))
+
+    s = situation(found, served, block=100, confirmations=4, opened={1: 100})
+
+    assert doing(s) == [Seal(1, (2, 5))]
 
 
 @pytest.mark.parametrize("state", [DisputeState.UNSERVED, DisputeState.CALLED])

@@ -19,11 +19,22 @@ from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import TaskState
 from worker_agent.actions import Fetch, Stop, Train
 from worker_agent.deciding import decide
-from worker_agent.fetching import MANIFEST, manifest_of
+from worker_agent.fetching import manifest_of
 from worker_agent.joining import publish_block
-from worker_agent.progress import Failure, Progress, Shelf
+from worker_agent.progress import JOBS, MANIFEST, Failure, Progress, Shelf
+from worker_agent.runner.__main__ import main
+from worker_agent.runner.job import RunnerJob
+from worker_agent.settings import Home
 
 _HOUR_S = 3600
+
+_CONFIG = f"""
+[chain]
+endpoints = ["http://127.0.0.1:1"]
+chain_id = 1
+market = "{PEER}"
+start_block = 0
+"""
 
 
 def test_work_that_failed_is_tried_again_within_a_minute_also_if_the_clock_is_put_back(
@@ -108,6 +119,35 @@ def test_manifest_that_was_cut_short_is_fetched_again(tmp_path: Path) -> None:
         assert manifest_of(digest, shelf, content).digest.hex() == digest
     finally:
         content.close()
+
+
+def test_runner_for_one_task_refuses_the_manifest_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = Home(tmp_path)
+    home.config.write_text(_CONFIG)
+    shelf = Shelf(home.task(1))
+    job = RunnerJob(
+        home=tmp_path,
+        task=1,
+        manifest="ab" * 32,
+        slot=0,
+        me=ME,
+        chain_id=1,
+        market=PEER,
+        holders={0: ME},
+        cards={},
+    )
+    shelf.write(job.model_dump(mode="json"), JOBS, "train.json")
+    shelf.path(MANIFEST).write_bytes(Manifest.of(classifier()).canonical)
+    monkeypatch.setattr(sys, "argv", ["runner", str(shelf.path(JOBS, "train.json"))])
+
+    with pytest.raises(SystemExit):
+        main()
+
+    said = json.loads(capsys.readouterr().out)
+    assert said["is_permanent"]
+    assert "of another task; nothing is trained" in said["reason"]
 
 
 def test_log_on_a_full_disk_costs_a_line_and_nothing_else(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ from trainyard.protocol.ledger.book import Account, Book, Slot, Task, Worker
 from trainyard.protocol.market import Policy as Kind
 from trainyard.protocol.market import TaskState, Terms
 from worker_agent.actions import Fetch, MakeCard, Stop
-from worker_agent.deciding.offers import for_offers, why_not
+from worker_agent.deciding.offers import Reason, for_offers, why_not
+from worker_agent.hindering import Hindrances
+from worker_agent.joining import NoPortError
 from worker_agent.limits import Limits
 from worker_agent.policy import Policy
+from worker_agent.postings import marked
 from worker_agent.progress import Failure, Fetched, Progress
 from worker_agent.situation import Situation
 
@@ -266,3 +269,35 @@ def test_scored_tasks_are_for_every_class() -> None:
 def test_all_reasons_are_told_at_once() -> None:
     policy = Policy(concurrency=0, max_hours=1, max_stake=1, deny_requesters=(REQUESTER,))
     assert len(why_not(situation(task(), policy=policy, is_paused=True), 1)) == 5
+
+
+def test_join_that_was_given_up_and_a_port_that_is_missing_are_reasons() -> None:
+    one = task()
+    here = Progress(fetched=FETCHED)
+    s = situation(one, others={2: task(reward=2_000)}, progress={1: here, 2: here})
+    hindrances = Hindrances()
+    hindrances.no_card(2, str(NoPortError("all ports are taken: choose another peers.port")))
+    given_up = {marked("1/join/6b", s.book): "8 attempts failed", "3/submit/0@ab": "late"}
+
+    found = replace(s, hindered=hindrances.look(given_up, s.book))
+
+    assert why_not(found, 1) == [
+        Reason("joining it was given up: 8 attempts failed", "nothing: take another")
+    ]
+    assert why_not(found, 2) == [
+        Reason("no card can be made: all ports are taken", "choose another peers.port")
+    ]
+    # Of the task that had the number before nothing is said.
+    other = Book(tasks={1: task(reward=1)})
+    hindrances.has_card(2)
+    assert hindrances.look(given_up, other) == {}
+
+
+def test_post_that_may_yet_be_taken_back_is_waited_for() -> None:
+    s = situation(task(), posted={1: 5}, join_confirmations=2)
+
+    [reason] = why_not(s, 1)
+
+    assert reason.why.startswith("its post lies 1 blocks deep, and chain.join_confirmations asks")
+    assert reason.change == "wait for 1 more"
+    assert why_not(replace(s, block=6), 1) == []

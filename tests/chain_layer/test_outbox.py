@@ -169,6 +169,10 @@ def test_one_that_falls_out_of_the_chain_is_sent_again(
     assert yard.mined_of(account.address) == 0
 
     (fallen,) = outbox.step()
+    yard.anvil.mine()
+    # Not before whoever calls had time to see what the chain is now.
+    assert yard.mined_of(account.address) == 0
+    outbox.step()
     yard.anvil.mine(8)
 
     assert (fallen.state, fallen.mined) == (State.PENDING, None)
@@ -223,8 +227,9 @@ def test_what_cannot_be_sent_now_is_sent_later(
     assert _credit(yard, account) == 2 * ETHER
 
 
+@pytest.mark.parametrize("blocks", [4, 5, 20])
 def test_a_nonce_that_somebody_else_used_is_told(
-    yard: Yard, outbox: Outbox, account: LocalAccount
+    yard: Yard, outbox: Outbox, account: LocalAccount, blocks: int
 ) -> None:
     outbox.submit("deposit", _deposit(yard))
     yard.anvil.request("anvil_dropAllTransactions")
@@ -239,7 +244,7 @@ def test_a_nonce_that_somebody_else_used_is_told(
         }
     )
     yard.anvil.request("eth_sendRawTransaction", f"0x{foreign.raw_transaction.hex()}")
-    yard.anvil.mine(4)
+    yard.anvil.mine(blocks)
 
     (displaced,) = outbox.step()
 
@@ -313,3 +318,110 @@ def test_what_no_look_has_seen_yet_is_named(
 
     assert [one.key for one in outbox.unseen(seen)] == ["deposit"]
     assert outbox.unseen(yard.height) == []
+
+
+def _is_first(key: str) -> bool:
+    return key == "first"
+
+
+def test_what_is_void_is_never_mined_and_what_is_after_it_is(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    """It is in the node's pool already: something that does nothing takes its place."""
+    outbox.submit("first", _deposit(yard))
+    outbox.submit("second", _deposit(yard, 2 * ETHER))
+
+    outbox.step(is_void=_is_first)
+    yard.anvil.mine(3)
+    first, second = outbox.step()
+
+    assert (first.state, second.state) == (State.DISPLACED, State.DONE)
+    assert "was given to one that does nothing" in first.why
+    assert yard.mined_of(account.address) == 2
+    assert _credit(yard, account) == 2 * ETHER
+
+
+@pytest.mark.parametrize("depth", [1, 5])
+def test_what_falls_out_of_the_chain_and_is_void_by_then_is_not_sent_again(
+    yard: Yard, outbox: Outbox, account: LocalAccount, depth: int
+) -> None:
+    before = yard.anvil.request("evm_snapshot")
+    outbox.submit("first", _deposit(yard))
+    yard.anvil.mine(depth)
+    outbox.step()
+    yard.anvil.request("evm_revert", before)
+    yard.anvil.request("anvil_dropAllTransactions")
+    yard.anvil.mine(depth)
+
+    outbox.revive()
+    outbox.step(is_void=_is_first)
+    yard.anvil.mine(3)
+    outbox.step()
+
+    assert outbox.entry("first").state is State.DISPLACED
+    assert yard.mined_of(account.address) == 1
+    assert _credit(yard, account) == 0
+
+
+def test_what_was_void_once_stays_so(yard: Yard, outbox: Outbox, account: LocalAccount) -> None:
+    """It was done again by another transaction since: also after a reorg it is not done twice."""
+    before = yard.anvil.request("evm_snapshot")
+    outbox.submit("first", _deposit(yard))
+    outbox.step(is_void=_is_first)
+    yard.anvil.mine(3)
+    outbox.step()
+    yard.anvil.request("evm_revert", before)
+    yard.anvil.request("anvil_dropAllTransactions")
+
+    outbox.revive()
+    # Long enough for its fee to be raised, too.
+    for _ in range(3):
+        _dear_block(yard)
+    outbox.step()
+    yard.anvil.mine(3)
+    outbox.step()
+
+    assert outbox.entry("first").state is State.DISPLACED
+    assert _credit(yard, account) == 0
+
+
+def test_what_was_mined_before_it_could_be_made_void_counts(
+    yard: Yard, outbox: Outbox, account: LocalAccount
+) -> None:
+    outbox.submit("first", _deposit(yard))
+    yard.anvil.mine(3)
+
+    (done,) = outbox.step(is_void=_is_first)
+
+    assert done.state is State.DONE
+    assert _credit(yard, account) == ETHER
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_node_without_receipts_does_not_make_ours_somebody_elses(
+    yard: Yard, store: Store, account: LocalAccount, is_pruned: bool
+) -> None:
+    """Else it would be done once more: a deposit, a bond, a withdrawal."""
+    with proxy_before(yard.url) as proxy:
+        outbox = Outbox(yard.endpoints(proxy.url), store, account, confirmations=3)
+        outbox.submit("deposit", _deposit(yard))
+        yard.anvil.mine(6)
+        settled = yard.height - 3
+
+        def forgetful(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+            if method == "eth_getTransactionReceipt":
+                return answer | {"result": None}
+            if is_pruned and method == "eth_getTransactionCount":
+                is_old = params[1].startswith("0x") and int(params[1], 16) < settled
+                error = {"code": -32000, "message": "missing trie node"}
+                return {"id": answer["id"], "error": error} if is_old else answer
+            return answer
+
+        proxy.change = forgetful
+        with pytest.raises(NoEndpointError, match="has no receipt of what is mined with nonce 0"):
+            outbox.step()
+
+    assert outbox.entry("deposit").state is State.PENDING
+    # One that has them is believed.
+    again = Outbox(yard.endpoints(), store, account, confirmations=3)
+    assert [entry.state for entry in again.step()] == [State.DONE]

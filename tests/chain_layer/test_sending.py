@@ -90,6 +90,7 @@ def test_after_the_last_attempt_it_says_so_once(
     [said] = [one for one in logs if one["log_level"] == "error"]
     assert (said["action"], said["attempts"]) == (KEY, 2)
     assert said["reason"]
+    assert list(sender.given_up) == [KEY]
     assert not has(outbox, f"{KEY}#3")
 
 

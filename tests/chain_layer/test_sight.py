@@ -227,3 +227,19 @@ def test_gas_is_priced_with_the_tip_that_would_be_offered(yard: Yard, tmp_path: 
 def _state(watcher: Watcher) -> TaskState | None:
     task = watcher.look().book.tasks.get(1)
     return None if task is None else task.state
+
+
+def test_post_is_seen_with_its_block_also_after_a_reorg(yard: Yard, tmp_path: Path) -> None:
+    """Only what lies deep is joined."""
+    before = yard.anvil.request("evm_snapshot")
+    _post(Policy.REPLICATE)(yard)
+    first = yard.height
+    yard.anvil.mine(2)
+    with _watcher(yard, tmp_path) as watcher:
+        assert watcher.look().posted == {1: first}
+
+        yard.anvil.request("evm_revert", before)
+        yard.anvil.mine(2)
+        assert watcher.look().posted == {}
+        _post(Policy.REPLICATE)(yard)
+        assert watcher.look().posted == {1: first + 2}

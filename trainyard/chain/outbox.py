@@ -24,14 +24,24 @@ from trainyard.chain.errors import EndpointError, NodeRefusedError, NoEndpointEr
 from trainyard.chain.fees import FeePolicy, Fees
 from trainyard.chain.journal import Entry, Journal, State, Version
 from trainyard.chain.quantities import number_in
-from trainyard.chain.receipts import Receipt, call_request, count_of, receipt_of, tip_of
+from trainyard.chain.receipts import (
+    Receipt,
+    call_request,
+    count_of,
+    is_mined,
+    receipt_of,
+    tip_of,
+    user_of,
+)
 from trainyard.chain.rpc import Rpc
+from trainyard.chain.signed import target_of
 from trainyard.chain.store import Store
 
 # What nodes say about a transaction that they have, or that is mined.
 _KNOWN_WORDS = ("already known", "already imported", "known transaction", "nonce too low")
 
 _NONE: Mapping[str, int] = MappingProxyType({})
+_VOID = "what it was for is not in the chain any more: its nonce was given to one that does nothing"
 
 
 class Fault(Enum):
@@ -132,10 +142,16 @@ class Outbox:
         """How many intents whose keys begin so are in the chain."""
         return self._journal.succeeded(prefix)
 
-    def step(self, deadlines: Mapping[str, int] = _NONE) -> list[Entry]:
+    def step(
+        self,
+        deadlines: Mapping[str, int] = _NONE,
+        is_void: Callable[[str], bool] = lambda key: False,
+    ) -> list[Entry]:
         """See to all that is unfinished; those whose state changed, as they are now.
 
-        `deadlines` are of keys, in the chain's time: near one, fees are raised at every block.
+        `deadlines` are of keys, in the chain's time: near one, fees are raised at every block. What
+        has a key that `is_void` must not be mined any more: its nonce is given to a transaction
+        that does nothing, and it ends as displaced.
         """
         before = self._journal.unfinished()
         # What comes before it has to be mined before it.
@@ -147,22 +163,23 @@ class Outbox:
             )
             hurry[entry.key] = by
         for entry in before:
-            self._see_to(entry, hurry[entry.key])
+            self._see_to(entry, hurry[entry.key], is_void=is_void(entry.key))
         after = [self.entry(entry.key) for entry in before]
         return [new for old, new in zip(before, after, strict=True) if new.state is not old.state]
 
-    def _see_to(self, entry: Entry, by: int | None) -> None:
+    def _see_to(self, entry: Entry, by: int | None, *, is_void: bool) -> None:
         head, displaced, receipt = self._endpoints.run(lambda rpc: self._look(rpc, entry))
         if receipt is not None:
             self._note_mined(entry, receipt, head)
         elif displaced:
             why = f"another transaction of {self._account.address} has nonce {entry.nonce}"
             self._move(entry, State.DISPLACED, why)
+        elif entry.state is State.MINED:
+            # Its block fell out of the chain, of which whoever calls may not know yet. It is sent
+            # again at the next step: by then it may be void.
+            self._start_over(entry, head)
         else:
-            if entry.state is State.MINED:
-                # Its block fell out of the chain. The signed bytes are as good as on the first day.
-                self._start_over(entry, head)
-            self._push(self.entry(entry.key), head, by)
+            self._push(entry, head, by, is_void=is_void)
 
     def _look(self, rpc: Rpc, entry: Entry) -> tuple[Header, bool, Receipt | None]:
         """The head, whether the nonce is somebody else's for good, and our receipt, of one node."""
@@ -172,29 +189,54 @@ class Outbox:
             return head, False, receipt
         # Asked for again: ours may have been mined between the two questions.
         receipt = receipt_of(rpc, entry)
-        return head, receipt is None and entry.state is not State.MINED, receipt
+        if receipt is not None or entry.state is State.MINED:
+            return head, False, receipt
+        self._check_displaced(rpc, entry, head)
+        return head, True, None
+
+    def _check_displaced(self, rpc: Rpc, entry: Entry, head: Header) -> None:
+        """An error if the node has no receipt of ours, and yet has it: to take that for somebody
+        else's would send once more what is mined."""
+        ours = {version.hash for version in entry.versions}
+        try:
+            found = {user_of(rpc, self._account.address, entry.nonce, self._settled(head))}
+        except NodeRefusedError:
+            # It keeps no states of so long ago. What it has of ours it knows by the hash.
+            found = {one for one in ours if is_mined(rpc, one)}
+        if ours & found:
+            raise rpc.error(f"has no receipt of what is mined with nonce {entry.nonce}")
 
     def _note_mined(self, entry: Entry, receipt: Receipt, head: Header) -> None:
         state, why = State.MINED, ""
+        mined = next(one for one in entry.versions if one.hash == receipt.transaction)
+        does_nothing = self._does_nothing(mined)
         if head.ref.number - receipt.block.number + 1 >= self._confirmations:
             state = State.DONE if receipt.succeeded else State.REVERTED
-        if not receipt.succeeded:
+            state = State.DISPLACED if does_nothing else state
+        if does_nothing:
+            why = _VOID
+        elif not receipt.succeeded:
             known = entry.mined_in == receipt.block
             why = entry.why if known else self._find_reason(entry, receipt)
         if (entry.state, entry.mined_in, entry.why) != (state, receipt.block, why):
             self._move(entry, state, why, receipt)
 
-    def _push(self, entry: Entry, head: Header, by: int | None) -> None:
+    def _push(self, entry: Entry, head: Header, by: int | None, *, is_void: bool) -> None:
         waited = head.ref.number - entry.newest.since_block
-        if waited >= self._fees.patience(by, head.timestamp):
+        # INVARIANT: once void is void for good, for it may have been done again since.
+        was_void = self._does_nothing(entry.newest)
+        call = Call(self._account.address, b"") if is_void or was_void else entry.call
+        is_news = is_void and not was_void
+        if is_news or waited >= self._fees.patience(by, head.timestamp):
             fees = self._fees.raised(entry.newest.fees, head.base_fee, self._endpoints.run(tip_of))
             if fees is None:
-                self._send_again(entry)
+                if not is_news:
+                    self._send_again(entry)
                 limit = f"raise {self._fees.limit_name}"
                 why = f"more than {self._fees.most_wei} wei per gas would be needed: {limit}"
                 self._note(entry, why)
                 return
-            version = self._signed(entry.call, entry.nonce, entry.gas, fees, head.ref.number)
+            version = self._signed(call, entry.nonce, entry.gas, fees, head.ref.number)
             self._reach(Fault.BEFORE_JOURNAL)
             with self._store.writing():
                 self._journal.add_version(entry.key, version)
@@ -268,13 +310,19 @@ class Outbox:
         )
         return Version(bytes(signed.hash), bytes(signed.raw_transaction), fees, since_block)
 
+    def _does_nothing(self, version: Version) -> bool:
+        """Whether it only uses its nonce up."""
+        return target_of(version.raw) == to_bytes(hexstr=HexStr(self._account.address))
+
     def _is_used(self, rpc: Rpc, nonce: int, head: Header) -> bool:
         """Whether a transaction of this nonce is as deep in the chain as we ask for."""
-        settled = head.ref.number - self._confirmations
-        for number in (head.ref.number, settled):
+        for number in (head.ref.number, self._settled(head)):
             if number < 0 or count_of(rpc, self._account.address, number) <= nonce:
                 return False
         return True
+
+    def _settled(self, head: Header) -> int:
+        return head.ref.number - self._confirmations
 
     def _find_reason(self, entry: Entry, receipt: Receipt) -> str:
         return self._endpoints.run(lambda rpc: self._reason(rpc, entry, receipt))

@@ -42,6 +42,35 @@ def receipt_of(rpc: Rpc, entry: Entry) -> Receipt | None:
     return None
 
 
+def user_of(rpc: Rpc, sender: str, nonce: int, block: int) -> bytes:
+    """The transaction of the sender that has this nonce, which lies in `block` or before it."""
+    last, first, step = block, block - 1, 1
+    # Not far from there, most likely; and states of long ago not all nodes have.
+    while first >= 0 and count_of(rpc, sender, first) > nonce:
+        last, first, step = first, first - step, 2 * step
+    first = max(first, -1)
+    while last - first > 1:
+        middle = (first + last) // 2
+        if count_of(rpc, sender, middle) > nonce:
+            last = middle
+        else:
+            first = middle
+    shown = rpc.request("eth_getBlockByNumber", hex(last), True)
+    try:
+        for one in shown["transactions"]:
+            is_by = parse_bytes(one["from"], 20) == parse_bytes(sender, 20)
+            if is_by and parse_number(one["nonce"]) == nonce:
+                return parse_bytes(one["hash"], 32)
+    except (ValueError, TypeError, KeyError) as error:
+        raise rpc.error(f"sent a malformed block: {error}") from error
+    raise rpc.error(f"block {last} has no transaction of {sender} with nonce {nonce}")
+
+
+def is_mined(rpc: Rpc, transaction: bytes) -> bool:
+    shown = rpc.request("eth_getTransactionByHash", f"0x{transaction.hex()}")
+    return isinstance(shown, dict) and shown.get("blockNumber") is not None
+
+
 def tip_of(rpc: Rpc) -> int:
     """What the node would add to the base fee; nothing, if it does not say."""
     try:

@@ -5,6 +5,7 @@ from typing import Any
 from eth_account import Account
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from eth_utils.crypto import keccak
+from hexbytes import HexBytes
 
 from trainyard.chain.quantities import parse_bytes
 
@@ -14,6 +15,11 @@ _FIELDS = (
     *("gasPrice", "accessList", "v", "r", "s"),
 )
 _TYPED = {"0x1": "maxFeePerGas maxPriorityFeePerGas", "0x2": "gasPrice"}
+
+
+def target_of(raw: bytes) -> bytes:
+    """Whom a transaction of our own is to."""
+    return bytes(TypedTransaction.from_bytes(HexBytes(raw)).as_dict()["to"])
 
 
 class ForgedTransactionError(ValueError):

@@ -35,6 +35,14 @@ class BookView:
                 self.book = deepcopy(self.base)
                 _apply(self.book, self._since)
 
+    def blocks_of(self, event: str) -> dict[int, int]:
+        """The blocks of the last `depth` in which tasks had this event, by the task."""
+        return {
+            seen.event.args["id"]: seen.block.number
+            for seen in self._since
+            if seen.event.name == event
+        }
+
     def _settle(self, oldest: int) -> None:
         """What no reorg reaches any more goes into the base."""
         settled = [seen for seen in self._since if seen.block.number <= oldest]

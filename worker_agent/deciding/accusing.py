@@ -4,6 +4,7 @@ from trainyard.protocol.ledger.book import Task
 from trainyard.protocol.market import OWN_PANEL, TaskState
 from worker_agent.actions import Action, LookBehind, Send
 from worker_agent.deciding.fees import spare
+from worker_agent.postings import plain
 from worker_agent.situation import Situation
 
 
@@ -45,7 +46,7 @@ def _challenge(s: Situation, number: int, task: Task) -> list[Action]:
         return []
     challenge = f"{number}/challenge/{wrong.segment}"
     deposit = f"{number}/accuse/deposit/{wrong.segment}"
-    if {challenge, deposit} & {key.partition("#")[0] for key in s.pending}:
+    if {challenge, deposit} & set(map(plain, s.pending)):
         # What it takes with it would seem to be missing.
         return []
     missing = s.book.params[task.params_id].seat_bond - s.credit

@@ -52,6 +52,9 @@ def for_offers(s: Situation) -> list[Action]:
             if s.may_try(number, "fetch"):
                 fetching.append(Fetch(number))
             continue
+        if s.of(number).card is not None and s.post_depth(number) < s.join_confirmations:
+            # All is ready for it meanwhile.
+            continue
         pay = task.terms.reward / max(fetched.hours, 1e-6)
         joining.append((-pay, _join(s, number, task)))
     joining.sort(key=lambda one: one[0])
@@ -86,7 +89,8 @@ def why_not(s: Situation, number: int) -> list[Reason]:
         return [Reason("we are in it", "nothing: see 'trainyard worker tasks'")]
     found = _against(s, number, task, left_of(s))
     # What is passed over is not fetched either.
-    return [*found, *_about_room(s), *([] if found else _about_fetching(s, number))]
+    passing = [*_about_room(s), *_about_joining(s, number)]
+    return [*found, *passing, *([] if found else _about_fetching(s, number))]
 
 
 def _against(s: Situation, number: int, task: Task, left: int) -> list[Reason]:
@@ -233,6 +237,16 @@ def _about_room(s: Situation) -> list[Reason]:
         return []
     why = f"we work on as many tasks as policy.concurrency allows: {', '.join(ours)}"
     return [Reason(why, f"concurrency = {len(ours) + 1}, or wait until one is over")]
+
+
+def _about_joining(s: Situation, number: int) -> list[Reason]:
+    """What keeps us from joining what we would join."""
+    found = [Reason(*s.hindered[number])] if number in s.hindered else []
+    deep, asked = s.post_depth(number), s.join_confirmations
+    if deep < asked:
+        why = f"its post lies {deep} blocks deep, and chain.join_confirmations asks for {asked}"
+        found.append(Reason(why, f"wait for {asked - deep} more"))
+    return found
 
 
 def _about_money(s: Situation, task: Task, left: int) -> list[Reason]:

@@ -79,7 +79,7 @@ def _waiting(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
     actions = list[Action]()
     is_lost = not s.of(number).is_fetched and not task.answered >> slot & 1
-    if is_lost and trains_jointly(task):
+    if is_lost and trains_jointly(task) and s.of(number).card is None:
         # No sign of life either: another is to take its place.
         return [Tell(number, _LOST, is_notice=True)]
     claim = s.of(number).claim
@@ -100,7 +100,7 @@ def _running(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
         return [*actions, *_ask_silent(s, number, task, slot)]
     if claim is None:
         if is_lost:
-            return [*actions, *_begin_again(s, number, task, slot)]
+            return [*actions, *_fetch(s, number)]
         return [*actions, Train(number, slot), *_ask_silent(s, number, task, slot)]
     if task.terms.policy in (Policy.REPLICATE, Policy.CONTEST):
         salt = s.salt(number, _CLAIM, slot)
@@ -137,8 +137,12 @@ def _begin_again(s: Situation, number: int, task: Task, slot: int) -> list[Actio
     if trains_jointly(task):
         return []
     if not s.of(number).is_fetched:
-        return [Fetch(number)] if s.may_try(number, "fetch") else []
+        return _fetch(s, number)
     return [Train(number, slot)]
+
+
+def _fetch(s: Situation, number: int) -> list[Action]:
+    return [Fetch(number)] if s.may_try(number, "fetch") else []
 
 
 def _ask_silent(s: Situation, number: int, task: Task, own: int) -> list[Action]:
@@ -227,12 +231,16 @@ def _open(s: Situation, number: int, task: Task, slot: int) -> list[Action]:
 
 def _show(s: Situation, number: int, disputed: Collection[int] = ()) -> list[Action]:
     """Show the whole run, and of disputed segments what referees are to compute them from."""
-    progress = s.of(number)
+    progress, task = s.of(number), s.book.tasks[number]
     wanted = progress.served.union(disputed)
-    is_done = progress.is_open and wanted == progress.served
+    # A reorg that takes the opening back draws anew, and who is drawn then is to answer blind. But
+    # whoever challenges needs time to look.
+    is_late = task.state is TaskState.WINDOW and not s.in_time(task.deadline)
+    is_open = progress.is_open or is_late or s.stays_open(number)
+    is_done = progress.is_open == is_open and wanted == progress.served
     if is_done or progress.trace is None or not s.may_try(number, "seal"):
         return []
-    return [Seal(number, tuple(sorted(wanted)), is_open=True)]
+    return [Seal(number, tuple(sorted(wanted)), is_open=is_open)]
 
 
 def _is_turn(s: Situation, task: Task, since: int) -> bool:

@@ -11,14 +11,14 @@ from trainyard.protocol.errors import PermanentError, TrainyardError
 from trainyard.protocol.manifest import Manifest
 from worker_agent.faults import Dying
 from worker_agent.opening import open_agent_content, open_sandbox
-from worker_agent.progress import DATA, Shelf
+from worker_agent.progress import DATA, MANIFEST, Shelf
 from worker_agent.runner.asynchronous import run_async
 from worker_agent.runner.child import Worker
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.live import Live
 from worker_agent.runner.rounds import run_rounds
 from worker_agent.runner.sync import run_sync
-from worker_agent.runner.task import MANIFEST, Task
+from worker_agent.runner.task import Task
 from worker_agent.settings import Home, read_settings
 
 
@@ -49,6 +49,8 @@ async def _run(path: Path, kind: type[Task]) -> None:
     settings = read_settings(home)
     shelf = Shelf(home.task(job.task))
     manifest = Manifest.parse(shelf.path(MANIFEST).read_bytes())
+    if manifest.digest.hex() != job.manifest:
+        raise PermanentError("the manifest here is of another task; nothing is trained")
     content = open_agent_content(home, settings)
     try:
         # All of it is here already: whoever joins has fetched it before.

@@ -13,6 +13,8 @@ class RunnerJob(BaseModel):
 
     home: Path
     task: int
+    # Of the task, by its digest: the folder of the number may have had another one.
+    manifest: str
     slot: int
     me: str
     chain_id: int

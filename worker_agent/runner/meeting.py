@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from worker_agent.joining import PEER, card_port
+from worker_agent.joining import card_port
 from worker_agent.peers.identity import own_identity
 from worker_agent.peers.plane import PeerPlane
 from worker_agent.peers.requests import Answer
+from worker_agent.progress import PEER
 from worker_agent.runner.task import SOCKETS, Task
 
 

@@ -23,9 +23,9 @@ from trainyard.engine.offers import sum_up_signers
 from trainyard.engine.round_log import RoundLog
 from trainyard.engine.worker import Job
 from trainyard.protocol.errors import PermanentError, TrainyardError
-from worker_agent.joining import PEER
 from worker_agent.peers.errors import PeerRefusedError
 from worker_agent.peers.plane import PeerPlane
+from worker_agent.progress import PEER
 from worker_agent.runner.carrying import Carrier
 from worker_agent.runner.following import Follower, Standing
 from worker_agent.runner.leading import Leader

@@ -24,11 +24,12 @@ from trainyard.engine.limits import most_state_bytes
 from trainyard.engine.plain_files import open_plain
 from trainyard.engine.state import State
 from trainyard.protocol.errors import PermanentError, TrainyardError
-from worker_agent.joining import PEER, card_port
+from worker_agent.joining import card_port
 from worker_agent.peers.errors import OwnDiskError, PeerError
 from worker_agent.peers.identity import own_identity
 from worker_agent.peers.inner import Config, sync_ports
 from worker_agent.peers.plane import PeerPlane
+from worker_agent.progress import PEER
 from worker_agent.runner.child import LostPeerError, LostWorkerError, Worker
 from worker_agent.runner.live import WAITING
 from worker_agent.runner.losing import Losses

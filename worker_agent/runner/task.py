@@ -9,12 +9,12 @@ from trainyard.engine.material import Files
 from trainyard.engine.plain_files import descriptor
 from trainyard.engine.worker import Job
 from trainyard.protocol.manifest import Manifest
-from worker_agent.progress import RUN, Shelf
+from worker_agent.progress import MANIFEST, RUN, Shelf
 from worker_agent.runner.job import RunnerJob
 from worker_agent.runner.live import Live
 from worker_agent.settings import Settings
 
-MANIFEST, ENDED, SOCKETS = "manifest.json", "ended", "sockets"
+ENDED, SOCKETS = "ended", "sockets"
 
 
 @dataclass(slots=True)
