@@ -68,6 +68,11 @@ def refuse_token(client: MarketClient) -> None:
         raise TokenMarketError(client.calls.address, token)
 
 
+def wait_after(failures: int, poll_s: float) -> float:
+    """Until the next look at the chain: longer and longer where nobody answers."""
+    return min(poll_s * 2 ** min(failures, 30), max(_LONGEST_WAIT_S, poll_s))
+
+
 class NothingSeenError(TransientError):
     """The agent has only just begun, or no endpoint answers."""
 
@@ -315,10 +320,7 @@ class Agent:
 
     def _pause(self) -> None:
         """Until it is time for another look, and meanwhile answer whoever asks."""
-        poll_s = self.settings.chain.poll_s
-        longest_s = max(_LONGEST_WAIT_S, poll_s)
-        wait_s = min(poll_s * 2 ** min(self.failures, 30), longest_s) if self.failures else poll_s
-        until = time.monotonic() + wait_s
+        until = time.monotonic() + wait_after(self.failures, self.settings.chain.poll_s)
         asked = {server.fileno() for server in self._servers}
         while not self._is_ending and (left_s := until - time.monotonic()) > 0:
             self._waker.see_to()

@@ -36,13 +36,15 @@ def run(
     """
     with telling_failures():
         import os
+        import time
 
         import structlog
 
         from trainyard.chain.endpoints import Endpoints
         from trainyard.chain.keystore import address_in, find_password, open_keystore
         from trainyard.chain.receipts import count_of
-        from worker_agent.agent import Agent
+        from trainyard.protocol.errors import TransientError
+        from worker_agent.agent import Agent, wait_after
         from worker_agent.cgroups import find_tree, make_room
         from worker_agent.locking import held_key
         from worker_agent.logs import set_up_logs
@@ -61,14 +63,22 @@ def run(
         endpoints = Endpoints(settings.chain.endpoints, chain_id=settings.chain.chain_id)
 
         def count_sent() -> int:
-            return endpoints.run(lambda rpc: count_of(rpc, address, "pending"))
+            """Asked until somebody answers: an agent may be started in the middle of an outage."""
+            failures = 0
+            while True:
+                try:
+                    return endpoints.run(lambda rpc: count_of(rpc, address, "pending"))
+                except TransientError as error:
+                    failures += 1
+                    structlog.get_logger().warning("waiting", reason=str(error), failures=failures)
+                    time.sleep(wait_after(failures, settings.chain.poll_s))
 
+        set_up_logs(place.log, shown=not quiet)
         with held_key(address, place, new_journal=new_journal, count_sent=count_sent):
             hide_memory()
             account = open_keystore(place.keystore, find_password(password_file))
             # While there are no other processes of ours yet.
             why = None if find_tree().parents else make_room()
-            set_up_logs(place.log, shown=not quiet)
             if why is not None:
                 structlog.get_logger().warning("limits for each process alone", reason=why)
             agent = Agent(place, settings, account)
