@@ -134,6 +134,15 @@ build/flower/.installed: locks/flower.txt | .uv/.installed
 	@$(UV) pip sync --quiet --require-hashes --compile-bytecode --python build/flower/bin/python locks/flower.txt
 	@touch $@
 
+.PHONY: schemathesis
+schemathesis: build/schemathesis/.installed ## Makes up requests for the API, in an environment of its own
+
+build/schemathesis/.installed: locks/schemathesis.txt | .uv/.installed
+	@echo "Installing schemathesis ..."
+	@[ -x build/schemathesis/bin/python ] || $(UV) venv --quiet --python python3.11 build/schemathesis
+	@$(UV) pip sync --quiet --require-hashes --compile-bytecode --python build/schemathesis/bin/python locks/schemathesis.txt
+	@touch $@
+
 .PHONY: lock
 lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 # Away from node_modules, from which npm would take packages over without their hashes.
@@ -146,6 +155,7 @@ lock: .venv/.linked ## Resolve dependencies again and rewrite all locks
 	@$(UV) pip compile --quiet --upgrade $(COMPILE_FLAGS) --group dev pyproject.toml -o locks/dev.txt
 	@$(UV) pip compile --quiet $(COMPILE_FLAGS) -c locks/dev.txt pyproject.toml -o locks/runtime.txt
 	@$(UV) pip compile --quiet $(COMPILE_FLAGS) --group flower -o locks/flower.txt
+	@$(UV) pip compile --quiet $(COMPILE_FLAGS) --group schemathesis -o locks/schemathesis.txt
 COMPILE_FLAGS := --universal --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 .PHONY: clean
@@ -214,7 +224,7 @@ faults: setup sandbox systemd compiler ## What is done to a market, and how it e
 	@$(PYTHON) -m scripts.fault_table
 
 .PHONY: test-dapp
-test-dapp: setup sandbox postgresql ## The dapp's server: index and API on SQLite and PostgreSQL, abuse, a whole task
+test-dapp: setup sandbox postgresql schemathesis ## The dapp's server: index and API on SQLite and PostgreSQL, abuse, a whole task
 	@$(BIN)/pytest $(PYTEST_FLAGS) tests/dapp -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-spark

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from fastapi import Query
+from fastapi.params import Query as QueryParameter
+
+from dapp.reading.cursors import LONGEST, encode_cursor
 from dapp.schemas.values import Problem
 
 _MEANINGS = {
@@ -26,3 +30,13 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"model": Problem, "description": _MEANINGS[status]}
         for status in sorted({*statuses, 400, 422, 429, 503})
     }
+
+
+def cursor_query(*example: int | str) -> QueryParameter:
+    """The parameter of a list, with a cursor of its own sort for who tries it out."""
+    found: QueryParameter = Query(
+        max_length=LONGEST,
+        description="`next` of the page before",
+        examples=[encode_cursor(list(example))],
+    )
+    return found

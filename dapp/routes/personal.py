@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from dapp.personal import drafts, sessions
 from dapp.personal.notifications import mark_read, notifications
 from dapp.personal.sessions import SignedIn
-from dapp.routes.documented import refusals
+from dapp.routes.documented import cursor_query, refusals
 from dapp.schemas import (
     Draft,
     DraftPage,
@@ -98,7 +98,7 @@ def remove_draft(draft_id: DraftId, services: ServicesDep, me: SignedIn) -> None
 def list_notifications(
     services: ServicesDep,
     me: SignedIn,
-    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    cursor: Annotated[str | None, cursor_query(7_000_000)] = None,
 ) -> NotificationPage:
     """What happened in one's own tasks, the latest first."""
     return notifications(services, me.address, cursor)

@@ -12,7 +12,7 @@ from dapp.reading.tasks import Filter, list_tasks
 from dapp.reading.trace import trace_of
 from dapp.results.proving import proof_of
 from dapp.routes.answering import written
-from dapp.routes.documented import refusals
+from dapp.routes.documented import cursor_query, refusals
 from dapp.schemas import StateProof, Task, TaskPage, Timeline, TraceView
 from dapp.schemas.posting import ManifestRead
 from dapp.schemas.tasks import ManifestSummary
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/tasks", tags=["tasks"], responses=refusals(404))
 Number = Annotated[TaskId, Path(description="the task's number", examples=[1])]
 Sort = Literal["newest", "oldest", "reward", "-reward", "deadline", "updated"]
 Text = Annotated[str, Query(max_length=100)]
-Cursor = Annotated[str, Query(max_length=400, description="`next` of the page before")]
+Cursor = Annotated[str | None, cursor_query(7, 7)]
 
 
 @router.get("", response_model=TaskPage)
@@ -41,7 +41,7 @@ def tasks(
     active: bool | None = None,
     sort: Sort = "newest",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    cursor: Cursor | None = None,
+    cursor: Cursor = None,
 ) -> Response:
     """Tasks by filter, search and order, in pages."""
     wanted = Filter(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from dapp.reading.workers import list_workers, worker_view
 from dapp.routes.answering import written
-from dapp.routes.documented import refusals
+from dapp.routes.documented import cursor_query, refusals
 from dapp.routes.market import AddressPath
 from dapp.schemas import WorkerPage, WorkerView
 from dapp.schemas.values import Hex32
@@ -23,7 +23,7 @@ def workers(
     retired: bool | None = None,
     sort: Literal["earned", "settled", "success", "bond", "since"] = "earned",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    cursor: Annotated[str | None, cursor_query("7", "0x" + "11" * 20, 20)] = None,
 ) -> Response:
     """The leaderboard."""
     with services.database.reading() as session:
