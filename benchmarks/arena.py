@@ -406,7 +406,8 @@ class Arena:
 
 
 @contextmanager
-def running_arena(people: int = PEOPLE) -> Iterator[Arena]:
+def running_arena(people: int = PEOPLE, folder: Path | None = None) -> Iterator[Arena]:
+    """In `folder`, or in one of its own that goes with it."""
     options = Options(chain="anvil", block_time_s=1, workers=people, auditors=0)
-    with Devnet(options=options) as net, ExitStack() as parts:
+    with Devnet(folder, options=options) as net, ExitStack() as parts:
         yield Arena(net, parts)

@@ -23,7 +23,7 @@ MEMBERS = 4
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     folder = tmp_path_factory.mktemp("arena")
-    with leaving_nothing(folder), running_arena() as arena:
+    with leaving_nothing(folder), running_arena(folder=folder / "net") as arena:
         yield arena
 
 

@@ -32,7 +32,7 @@ LAST_MERGE = ("--fraction", "0.5", "--seed", "0")
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     folder = tmp_path_factory.mktemp("arena")
-    with leaving_nothing(folder), running_arena() as arena:
+    with leaving_nothing(folder), running_arena(folder=folder / "net") as arena:
         bond = 5 * arena.net.params.seat_bond
         members = [arena.start(f"member-{number}", bond=bond) for number in range(3)]
         arena.wait_for_members(*members)

@@ -20,7 +20,7 @@ _PATIENCE_S = 300.0
 @pytest.fixture
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     folder = tmp_path_factory.mktemp("arena")
-    with leaving_nothing(folder), running_arena(people=6) as found:
+    with leaving_nothing(folder), running_arena(6, folder / "net") as found:
         yield found
 
 
