@@ -70,7 +70,7 @@ def refuse_token(client: MarketClient) -> None:
 
 def wait_after(failures: int, poll_s: float) -> float:
     """Until the next look at the chain: longer and longer where nobody answers."""
-    return min(poll_s * 2 ** min(failures, 30), max(_LONGEST_WAIT_S, poll_s))
+    return float(min(poll_s * 2 ** min(failures, 30), max(_LONGEST_WAIT_S, poll_s)))
 
 
 class NothingSeenError(TransientError):
