@@ -5,7 +5,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from trainyard.content.cid import Cid, Codec
 from trainyard.content.fetching import DirectFeed
 from trainyard.content.names import ContentPath
 from trainyard.content.reading import Walk
+from trainyard.demo.watching import Requester
 from trainyard.devnet.agents import Agent, make_home
 from trainyard.devnet.options import ETHER
 from trainyard.protocol.manifest import Manifest
@@ -241,6 +242,68 @@ def _limit_files(pids: list[int], size: int) -> None:
     for pid in pids:
         hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def test_post_that_is_replaced_under_its_number(yard: Market) -> None:
+    """What was fetched for one task, and the join that was sent to it, are not for the other."""
+    worker, rival = yard.name(), yard.name()
+    one, other = yard.manifest(seed=11), yard.manifest(seed=12)
+    # With a slot that stays free: nobody trains.
+    waiting = _REPLICATE | {"slots": 2, "quorum": 2}
+    chain = yard.devnet.chain
+    with (
+        yard.agent(worker, TRAINER) as agent,
+        closing(_requester(yard, rival)) as poster,
+    ):
+        yard.wait_for_workers(agent)
+        known = chain.request("evm_snapshot")
+        first, nonce = yard.next_number(), yard.nonce(worker)
+        terms = yard.terms(one, **waiting)
+        poster.send("post", poster.calls.post(terms, value=terms.escrow))
+        yard.wait(lambda: _joined(yard, first), agent)
+        assert _manifest(agent, first) == one.canonical
+
+        chain.request("evm_revert", known)
+        chain.request("anvil_dropAllTransactions")
+        # The other branch is the longer one, as after any reorg: one that is not looks like a node
+        # that is behind.
+        chain.request("anvil_mine", hex(2 * _LOOKS))
+        yard.wait(lambda: yard.task(first) is None, agent)
+        second = yard.post(other, **waiting)
+        yard.wait(lambda: _joined(yard, second), agent)
+        joined_with = _manifest(agent, second)
+        sent = _sent(yard, worker, nonce)
+        yard.requester.send("cancel", yard.requester.calls.cancel(second))
+        yard.wait(lambda: yard.state(second) is TaskState.CANCELLED, agent)
+
+    assert second == first
+    assert joined_with == other.canonical
+    # The nonce of the join to the one was used up by nothing.
+    assert (sent["to"], sent["input"]) == (sent["from"], "0x")
+
+
+def _requester(yard: Market, name: str) -> Requester:
+    return Requester(yard.devnet, yard.devnet.accounts[name], yard.folder / f"{name}.sqlite")
+
+
+def _joined(yard: Market, number: int) -> bool:
+    task = yard.task(number)
+    return task is not None and bool(task.joined)
+
+
+def _manifest(agent: Agent, number: int) -> bytes:
+    return (agent.home / "tasks" / str(number) / "manifest.json").read_bytes()
+
+
+def _sent(yard: Market, name: str, nonce: int) -> dict[str, Any]:
+    """The transaction of an account that has this nonce."""
+    who, head = yard.address(name).lower(), yard.devnet.chain.head().ref.number
+    for number in range(head, yard.devnet.start_block - 1, -1):
+        block = yard.devnet.chain.request("eth_getBlockByNumber", hex(number), True)
+        for one in block["transactions"]:
+            if one["from"].lower() == who and int(one["nonce"], 16) == nonce:
+                return dict(one)
+    raise LookupError(f"{name} has sent nothing with nonce {nonce}")
 
 
 @pytest.mark.long

@@ -106,6 +106,11 @@ class Market:
     def settle(self, number: int, *agents: Agent) -> Task:
         return self.wait_for(number, TaskState.SETTLED, agents=agents)
 
+    def next_number(self) -> int:
+        """What the next task will be called."""
+        self.look()
+        return max(self.requester.book.tasks, default=0) + 1
+
     def post(self, manifest: Manifest, **terms: Any) -> int:
         """Post a task and wait until it is there; its number."""
         self.look()
