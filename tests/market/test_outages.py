@@ -25,9 +25,11 @@ from trainyard.devnet.agents import Agent, make_home
 from trainyard.devnet.options import ETHER
 from trainyard.protocol.manifest import Manifest
 from trainyard.protocol.market import Policy, TaskState
+from worker_agent.asking import ask
+from worker_agent.settings import Home
 
 _REPLICATE: dict[str, Any] = {"policy": Policy.REPLICATE, "segments": 0}
-_LOOKS = 12
+_LOOKS, _BLOCKS = 12, 4
 _FIVE_HOURS_S = 5 * 3600
 _DISK_BYTES = 64 << 20
 
@@ -70,9 +72,17 @@ class _Outage:
         )
 
     def is_looked_at(self, times: int = _LOOKS) -> None:
-        """Until the agent has asked for the head so often that it must have noticed."""
-        before = len(self._proxy.asked)
-        self._yard.wait(lambda: len(self._proxy.asked) >= before + times, self._agent)
+        """Until the agent has looked at the chain so often: each look ends with its balance."""
+        before = self._proxy.questions("eth_getBalance")
+        self._yard.wait(
+            lambda: self._proxy.questions("eth_getBalance") >= before + times, self._agent
+        )
+
+    def lasts(self, blocks: int = _BLOCKS) -> None:
+        """For so many blocks, whether the agent can look at them or not."""
+        chain = self._yard.devnet.chain
+        until = chain.head().ref.number + blocks
+        self._yard.wait(lambda: chain.head().ref.number >= until, self._agent)
 
 
 def _blocks(yard: Market, manifest: Manifest) -> dict[Cid, bytes]:
@@ -115,12 +125,16 @@ def test_bad_endpoints_a_halted_chain_bad_content_and_a_wrong_clock(
             yard.wait_for(task, TaskState.RUNNING, agents=(agent,))
 
             proxy.change = _without_logs
-            yard.requester.send("deposit", yard.requester.calls.deposit(1, value=1))
+            posted = [_unfit(yard, manifest)]
             outage.is_told()
             proxy.change = _Stale()
+            outage.is_looked_at(1)
+            posted.append(_unfit(yard, manifest))
             outage.is_looked_at()
+            assert not _knows(agent, posted[-1])
             proxy.change = lambda method, params, answer: answer
             proxy.body = b"<html>bad gateway</html>"
+            posted.append(_unfit(yard, manifest))
             outage.is_told(times=2)
             proxy.body = None
             yard.devnet.chain.request("evm_setIntervalMining", 0)
@@ -128,12 +142,24 @@ def test_bad_endpoints_a_halted_chain_bad_content_and_a_wrong_clock(
             yard.devnet.chain.request("evm_setIntervalMining", 1)
 
             yard.settle(task, agent)
+            missed = [one for one in posted if not _knows(agent, one)]
             after = yard.wealth(worker)
             failures = _said(agent, "failed")
 
     assert after[worker] - before[worker] == ETHER
+    assert missed == []
     assert "another hash" in failures[0]["reason"]
     assert {failure["work"] for failure in failures} == {"fetch"}
+
+
+def _unfit(yard: Market, manifest: Manifest) -> int:
+    """A task that shows whether an agent has seen it, and that none of them takes."""
+    return yard.post(manifest, **_REPLICATE, min_settled=99)
+
+
+def _knows(agent: Agent, task: int) -> bool:
+    found = ask(Home(agent.home), "why-not", task=task)
+    return any("it asks for 99 settled tasks" in one["why"] for one in found["reasons"])
 
 
 def _without_logs(method: str, params: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +220,7 @@ def test_disk_that_is_full_and_has_room_again(yard: Market, proxy: Proxy) -> Non
         yard.wait_for_workers(agent)
         ballast = _fill(home)
         task = yard.post(manifest, **_REPLICATE)
-        outage.is_looked_at(3 * _LOOKS)
+        outage.lasts()
         ballast.unlink()
         yard.wait(lambda: live_of(agent, task).get("states", 0) >= 1, agent)
         ballast = _fill(home)
@@ -220,7 +246,7 @@ def test_full_disk_of_the_agent_and_of_its_worker(yard: Market, proxy: Proxy) ->
         yard.wait_for_workers(agent)
         _limit_files([agent.child.pid], 1)
         task = yard.post(manifest, **_REPLICATE)
-        outage.is_looked_at(3 * _LOOKS)
+        outage.lasts()
         _limit_files([agent.child.pid], resource.RLIM_INFINITY)
         yard.wait(lambda: live_of(agent, task).get("states", 0) >= 1, agent)
         # What it says fits, and a state does not.
