@@ -20,6 +20,7 @@ from dapp.posting.describing import summary_of
 from dapp.reaching import Reach
 from dapp.remembering import Changes
 from dapp.schemas.tasks import ManifestSummary
+from dapp.security.telling import told
 from trainyard.content.cid import Cid, Codec
 from trainyard.content.content import Content
 from trainyard.protocol.errors import TrainyardError
@@ -123,7 +124,7 @@ class ManifestShelf:
         try:
             manifest = self._fetch(digest, self._content)
         except TrainyardError as error:
-            reason = f"the manifest cannot be read: {error}"[:300]
+            reason = f"the manifest cannot be read: {told(error)}"[:300]
             self._keep(digest, None, ManifestSummary(error=reason))
             return
         self._keep(digest, manifest, summary_of(manifest))

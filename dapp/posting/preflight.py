@@ -8,6 +8,7 @@ from dapp.reaching import BusyError
 from dapp.reading.statistics import classes_of
 from dapp.schemas.market import ClassView
 from dapp.schemas.posting import Check, Preflight, PreflightRequest, TermsDocument
+from dapp.security.telling import told
 from dapp.services import Services
 from trainyard.chain.calls import Call, MarketCalls
 from trainyard.chain.client import MarketClient
@@ -100,7 +101,7 @@ def _check_content(services: Services, manifest: Manifest, checks: list[Check]) 
             Check(
                 name="content",
                 status="failed",
-                message=f"{look.where}: {error}"[:_LONGEST_REASON],
+                message=f"{look.where}: {told(error)}"[:_LONGEST_REASON],
                 fix="upload it again",
             )
         )
@@ -203,7 +204,7 @@ def _rehearse(services: Services, manifest: Manifest, checks: list[Check]) -> Re
         checks.append(Check(name="rehearsal", status="warning", message=str(error)))
         return None
     except TrainyardError as error:
-        said = str(error)[:_LONGEST_REASON]
+        said = told(error)[:_LONGEST_REASON]
         checks.append(Check(name="rehearsal", status="failed", message=said))
         return None
     said = f"a step takes {found.seconds_per_step:.3f} s here"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dapp.errors import ApiError, not_found
 from dapp.reaching import BusyError
+from dapp.security.telling import told
 from dapp.services import Services
 from trainyard.content.cid import Cid
 from trainyard.content.content import Content
@@ -34,7 +35,7 @@ def read_result(services: Services, task: Task) -> tuple[str, Result]:
         raise
     except TrainyardError as error:
         raise ApiError(
-            404, "not_published", f"the result is not published: {error}"[:500]
+            404, "not_published", f"the result is not published: {told(error)}"[:500]
         ) from error
 
 
@@ -55,7 +56,7 @@ def open_run(services: Services, task: Task) -> ClaimedRun:
         raise ApiError(
             404,
             "not_published",
-            f"the run is not published yet: {error}"[:500],
+            f"the run is not published yet: {told(error)}"[:500],
             fix="workers publish it when the auditors have answered",
         ) from error
 

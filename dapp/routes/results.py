@@ -17,6 +17,7 @@ from dapp.routes.content import download
 from dapp.routes.documented import refusals
 from dapp.schemas import ResultView
 from dapp.schemas.values import TaskId
+from dapp.security.telling import told
 from dapp.services import Services, ServicesDep
 from trainyard.content.cid import Cid
 from trainyard.content.names import ContentPath
@@ -143,7 +144,7 @@ def tensorboard(number: Number, services: ServicesDep) -> Response:
 
 
 def _said(error: ApiError | TrainyardError) -> str:
-    return (error.message if isinstance(error, ApiError) else str(error))[:_LONGEST_REASON]
+    return (error.message if isinstance(error, ApiError) else told(error))[:_LONGEST_REASON]
 
 
 def _known(services: Services, number: int) -> tuple[Known, dict[str, float]]:

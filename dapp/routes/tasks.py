@@ -17,6 +17,7 @@ from dapp.schemas import StateProof, Task, TaskPage, Timeline, TraceView
 from dapp.schemas.posting import ManifestRead
 from dapp.schemas.tasks import ManifestSummary
 from dapp.schemas.values import Address, Hex32, PolicyName, StateName, TaskId
+from dapp.security.telling import told
 from dapp.services import Services, ServicesDep
 from trainyard.protocol.errors import TrainyardError
 
@@ -107,7 +108,7 @@ def read_manifest(services: Services, digest: str) -> ManifestRead:
     try:
         found = services.manifests.read(digest)
     except TrainyardError as error:
-        summary = ManifestSummary(error=f"the manifest cannot be read: {error}"[:300])
+        summary = ManifestSummary(error=f"the manifest cannot be read: {told(error)}"[:300])
         return ManifestRead(digest=digest, cid=cid, manifest=None, summary=summary)
     return ManifestRead(
         digest=digest, cid=cid, manifest=document_of(found), summary=summary_of(found)

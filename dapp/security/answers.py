@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from dapp.errors import ApiError
 from dapp.schemas.values import Problem, ProblemDetail
+from dapp.security.telling import told
 from trainyard.content.errors import (
     InvalidCidError,
     InvalidPathError,
@@ -53,7 +54,7 @@ def problem_response(error: ApiError) -> JSONResponse:
 
 def api_error(error: TrainyardError) -> ApiError:
     """What the layers below raise, as an answer."""
-    text = str(error)
+    text = told(error)
     match error:
         case ManifestError():
             return ApiError(422, "invalid_manifest", text, field=error.path or None)
