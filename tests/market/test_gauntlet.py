@@ -245,10 +245,10 @@ def test_a_false_accusation_of_any_segment_pays_the_accused(
 @pytest.mark.parametrize(
     ("how", "predicts"),
     [
-        pytest.param(("skip",), False, id="skip"),
         # Weights that look like weights, and were never trained.
         pytest.param(("lazy",), False, id="lazy"),
         # Caught in the same way; that they change what they should is shown by the engine's tests.
+        pytest.param(("skip",), False, id="skip", marks=pytest.mark.long),
         pytest.param(("lr",), False, id="lr", marks=pytest.mark.long),
         pytest.param(("garbage",), False, id="garbage", marks=pytest.mark.long),
         pytest.param(("skip", "--done", "0.5"), False, id="half", marks=pytest.mark.long),
@@ -301,6 +301,7 @@ def test_who_withholds_what_was_drawn_loses_as_if_caught(arena: Arena) -> None:
     cheat.stop()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pool")
 def test_garbage_among_workers_is_noticed_before_it_is_signed_for(
     arena: Arena, people: dict[str, Any]

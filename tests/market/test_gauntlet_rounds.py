@@ -187,6 +187,7 @@ def test_a_tampered_last_merge_is_dissented_from_and_costs_who_led(arena: Arena)
     honest.stop()
 
 
+@pytest.mark.long
 def test_a_tampered_first_merge_is_seen_at_once_and_costs_who_led(arena: Arena) -> None:
     """rule P2, rule P3: the peer goes no further, and the cheat has to go on without it."""
     number, cheat, honest = play(arena, "merge")

@@ -160,6 +160,7 @@ def fresh_yard() -> Iterator[Market]:
         yield one
 
 
+@pytest.mark.long
 def test_worker_that_serves_nothing_fails_its_audit_until_it_does(fresh_yard: Market) -> None:
     yard = fresh_yard
     name, auditor_name, port = yard.name(), yard.name(), free_port()

@@ -1,5 +1,7 @@
 """A worker that is paid out goes on with what it began with."""
 
+import pytest
+
 from tests.market.yard import TRAINER, Market
 from trainyard.devnet.options import ETHER
 
@@ -12,6 +14,7 @@ def _balance(yard: Market, address: str) -> int:
     return int(yard.devnet.chain.request("eth_getBalance", address, "latest"), 16)
 
 
+@pytest.mark.long
 def test_worker_with_one_stake_takes_one_task_after_another_and_sends_home_what_it_earns(
     yard: Market,
 ) -> None:

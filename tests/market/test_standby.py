@@ -48,6 +48,7 @@ def standing_by(player: Player, number: int) -> list[int]:
     return processes_with(f"{jobs(player, number)}/standby.json")
 
 
+@pytest.mark.long
 def test_audits_are_answered_by_who_stood_by_and_nobody_stays(arena: Arena) -> None:
     payer = arena.person()
     workers = [arena.start(f"worker-{n}", takes=[payer.address]) for n in range(2)]
