@@ -24,7 +24,9 @@ def summary_of(manifest: Manifest) -> ManifestSummary:
             "batch": training.batch,
             "steps": plan.steps,
             "segments": plan.segments,
-            "epochs": plan.steps * training.batch / max(1, plan.train_records),
+            # As asked for: the last batch reaches into one more.
+            "epochs": training.until.epochs
+            or plan.steps * training.batch / max(1, plan.train_records),
         }
     )
 
