@@ -1,12 +1,17 @@
 """`trainyard demo` as a user runs it without a terminal."""
 
 import re
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.market.command import Trainyard
@@ -58,21 +63,45 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def _play(folder: Path, *more: str) -> _Played:
-    trainyard, receipt = Trainyard(folder), folder / "receipt.json"
+    with _playing(folder, *more) as process:
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, ""), out
+    return _Played(out, Receipt.load(folder / "receipt.json"))
+
+
+def _play_and_look(folder: Path, look: Callable[[str], None]) -> _Played:
+    """With a look at the page, by the address that is printed, before Ctrl-C ends it."""
+    said = ""
+    with _playing(folder, "--stay") as process:
+        for line in process.stdout or ():
+            said += line
+            if page := re.fullmatch(r"The page of the task: (\S+)\n", line):
+                look(page[1])
+                process.send_signal(signal.SIGINT)
+                break
+        _, err = process.communicate()
+    assert (process.returncode, err) == (0, ""), said
+    return _Played(said, Receipt.load(folder / "receipt.json"))
+
+
+@contextmanager
+def _playing(folder: Path, *more: str) -> Iterator["subprocess.Popen[str]"]:
+    trainyard = Trainyard(folder)
     # Wide enough for what it prints to stay on one line each.
     trainyard.environment |= {"COLUMNS": "200"}
-    process = trainyard.start("demo", "--chain", "anvil", "--receipt", receipt, *more)
+    process = trainyard.start("demo", "--receipt", folder / "receipt.json", *more)
+    limit = Timer(_LONGEST_S, process.kill)
+    limit.start()
     try:
-        out, err = process.communicate(timeout=_LONGEST_S)
-    except subprocess.TimeoutExpired:
+        yield process
+    finally:
+        limit.cancel()
         process.kill()
-        raise
-    assert (process.returncode, err) == (0, ""), out
-    return _Played(out, Receipt.load(receipt))
+        process.wait()
 
 
 def test_honest_work_is_trained_audited_and_paid_for(folder: Path) -> None:
-    played = _play(folder)
+    played = _play_and_look(folder, _see_its_whole_life)
 
     tested = [float(one) for one in re.findall(r"on the test images: (\d\.\d{4})", played.said)]
     assert tested
@@ -100,10 +129,27 @@ def test_honest_work_is_trained_audited_and_paid_for(folder: Path) -> None:
     assert receipt.transactions
 
 
+def _see_its_whole_life(page: str) -> None:
+    """On a page that is served, though the agents have ended by then."""
+    base = page.removesuffix("/tasks/1")
+    with httpx.Client(base_url=f"{base}/api/v1/tasks/1", trust_env=False, timeout=60) as client:
+
+        def json_of(path: str) -> Any:
+            return client.get(path).raise_for_status().json()
+
+        assert "<html" in httpx.get(page, trust_env=False).raise_for_status().text
+        assert [one["status"] for one in json_of("/timeline")["stages"]] == ["done"] * 6
+        told = {series["name"]: series for series in json_of("/metrics")["series"]}
+        assert {"loss", "accuracy"} <= told.keys()
+        assert json_of("/result")["tested"]["accuracy"] >= _HONEST_ACCURACY
+        model = client.get("/result/model.keras").raise_for_status()
+        assert model.headers["x-content-cid"].startswith("baf")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("cheat", list(Cheat))
 def test_cheat_is_caught_and_pays_and_nobody_else_does(folder: Path, cheat: Cheat) -> None:
-    played = _play(folder, "--cheat", cheat.value)
+    played = _play(folder, "--chain", "anvil", "--cheat", cheat.value)
 
     who = "Ada" if cheat is Cheat.COPY else "Walt"
     changes = played.changes
