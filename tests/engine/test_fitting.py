@@ -11,7 +11,11 @@ from tests.engine.nets import manifest_of
 from tests.engine.test_transplanting import compiled, sequential
 from trainyard.sdk import fitting
 from trainyard.sdk.errors import DetachedError, RefusedError
+from trainyard.sdk.following import Known
 from trainyard.sdk.market import Market
+from trainyard.sdk.posting import Posted
+
+POSTED = Posted(7, Known(b"m" * 32, "0x" + "1" * 40))
 
 
 @pytest.mark.parametrize("part", ["remember", "Following", "shown"])
@@ -24,9 +28,7 @@ def test_whatever_goes_wrong_after_the_post_names_the_task(
 
     offer = SimpleNamespace(manifest=manifest_of("mlp"))
     monkeypatch.setattr(fitting, "prepare", lambda *_: offer)
-    monkeypatch.setattr(fitting, "post", lambda *_: 7)
-    for one in ("Following", "shown"):
-        monkeypatch.setattr(fitting, one, lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(fitting, "post", lambda *_: POSTED)
     monkeypatch.setattr(fitting, part, fail)
 
     with pytest.raises((OSError, DetachedError)) as found:
@@ -38,7 +40,7 @@ def test_whatever_goes_wrong_after_the_post_names_the_task(
 
 def test_a_model_with_another_optimizer_is_not_attached(monkeypatch: pytest.MonkeyPatch) -> None:
     _, manifest = compiled(sequential, "adam")
-    monkeypatch.setattr(fitting, "manifest_of", lambda *_: manifest)
+    monkeypatch.setattr(fitting, "known_task", lambda *_: (POSTED.known, manifest))
     model, _ = compiled(sequential, "sgd")
 
     with pytest.raises(RefusedError, match=r"trains with Adam, .* compiled with SGD"):
@@ -76,8 +78,8 @@ def test_where_there_is_no_page_it_is_said_once_that_logs_come_late(
     offer = SimpleNamespace(manifest=manifest_of("mlp"))
     following = SimpleNamespace(close=lambda: None, sights=sights)
     monkeypatch.setattr(fitting, "prepare", lambda *_: offer)
-    monkeypatch.setattr(fitting, "post", lambda *_: 7)
-    monkeypatch.setattr(fitting, "Following", lambda *_: following)
+    monkeypatch.setattr(fitting, "post", lambda *_: POSTED)
+    monkeypatch.setattr(fitting, "Following", lambda *_, **__: following)
 
     for page, verbose, lines in ((None, 2, 1), (None, 0, 0), ("http://page", 2, 0)):
         market = cast(Market, SimpleNamespace(place=SimpleNamespace(page=page)))
