@@ -1,10 +1,10 @@
 /** What the form of a new task takes: models and data of each kind, large files in pieces, each mode. Posts nothing. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { checkPage, connect, openPage, shoot } from "./stage.mjs";
 
 const MINUTES = 60_000;
@@ -14,6 +14,7 @@ const DATA = "an .npz, a CSV, a folder of images, or TFRecords";
 /** `world` says where the market is and makes visitors of it; both are there when the tests run. */
 export function formTests(world) {
   const folder = mkdtempSync(`${tmpdir()}/trainyard-forms-`);
+  after(() => rmSync(folder, { recursive: true }));
 
   async function formOf(options) {
     const context = await world.visitor(options);

@@ -1,7 +1,7 @@
 /** What a requester does with the page, against a real market with real agents. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
@@ -49,6 +49,7 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await yard?.stop();
+  rmSync(folder, { recursive: true });
 });
 
 async function visitor(options = {}) {
